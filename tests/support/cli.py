@@ -56,7 +56,8 @@ def tell(folder: Path, *arguments: str) -> Told:
 
 def initialize(folder: Path) -> None:
     """`init`, where the tables, which take longest, are there already if the database is the default one."""
-    if not (folder / "metaharvest.toml").exists():
+    settings = folder / "metaharvest.toml"
+    if not settings.exists() or "[database]" not in settings.read_text(encoding="utf-8"):
         (folder / "metaharvest.db").write_bytes(empty_sqlite_file())
     tell(folder, "init")
 
