@@ -196,3 +196,18 @@ def test_without_memory_nobody_waits_for_ever(engine: Engine) -> None:
         writer.hand_over(Unmeasured("a"))
         with pytest.raises(DatabaseError):
             writer.request(add, "b").result(timeout=20)
+
+
+def test_a_moment_without_memory_costs_nothing(engine: Engine) -> None:
+    tries = []
+
+    def add_soon(session: Session, names: Sequence[str]) -> Sequence[str]:
+        tries.append(names)
+        if len(tries) < 3:
+            raise MemoryError
+        return add(session, names)
+
+    with writer_on(engine) as writer:
+        writer.hand_over(Named("a"))
+        assert writer.request(add_soon, "b").result(timeout=20) == "b of 1"
+    assert names(engine) == ["a", "b"]

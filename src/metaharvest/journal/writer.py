@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -40,6 +41,9 @@ GATHER_SECONDS = 0.005
 """The time that a request waits for others that could be written in the same transaction."""
 
 _FURTHER_TRIES = 3
+
+_MEMORY_SECONDS = 0.5
+"""The time until a transaction that had no memory is tried again: large documents hold it while they are checked."""
 
 _RUNS = Base.metadata.tables[HarvestRun.__tablename__]
 _HEARTBEAT = (
@@ -271,13 +275,18 @@ class Writer:
             request.answer.set_exception(error)
 
     def _commit(self, notes: Sequence[Note], requests: Sequence[_Request]) -> list[object]:
-        """The answers to the requests. Tries again a few times after a deadlock or a lock time-out."""
+        """The answers to the requests. Tries again a few times after a deadlock, a lock time-out, or without memory."""
         tries_left = _FURTHER_TRIES
         while True:
             self.require_writable()
             try:
                 with self._transaction() as session:
                     return self._write(session, notes, requests)
+            except MemoryError:
+                if not tries_left:
+                    raise
+                tries_left -= 1
+                time.sleep(_MEMORY_SECONDS)
             except (DatabaseError, RunLost) as error:
                 if tries_left and is_locked_out(error):
                     tries_left -= 1
