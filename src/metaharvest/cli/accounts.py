@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import click
 
 from metaharvest.cli import services
@@ -158,22 +160,14 @@ def list_keys(invocation: Invocation, as_json: bool) -> None:
     elif not found:
         click.echo("There are no keys yet. `metaharvest keys add NAME --role viewer` makes one.")
     else:
-        print_table(
-            ["number", "name", "role", "state", "made", "expires", "last used", "made by"],
-            [
-                [
-                    key.key_id,
-                    key.name,
-                    key.role.word,
-                    "valid" if key.is_valid(now) else "revoked" if key.revoked_at else "expired",
-                    stamp(key.created_at),
-                    stamp(key.expires_at),
-                    stamp(key.last_used_at),
-                    key.created_by,
-                ]
-                for key in found
-            ],
-        )
+        headings = ["number", "name", "role", "state", "made", "expires", "last used", "made by"]
+        print_table(headings, [_key_row(key, now) for key in found])
+
+
+def _key_row(key: services.accounts.Key, now: datetime) -> list[object]:
+    state = "valid" if key.is_valid(now) else "revoked" if key.revoked_at else "expired"
+    dates = map(stamp, (key.created_at, key.expires_at, key.last_used_at))
+    return [key.key_id, key.name, key.role.word, state, *dates, key.created_by]
 
 
 @keys_command.command("revoke")

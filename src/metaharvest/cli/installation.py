@@ -83,24 +83,19 @@ def doctor_command(invocation: Invocation, as_json: bool, send_test_mail: bool) 
 
 def print_checks(checks: Iterable[services.installation.Check], as_json: bool) -> int:
     """Print each check at once, and then the overall result; returns the exit code."""
-    states = []
     rows = []
     for check in checks:
-        states.append(check.state)
-        rows.append({"check": check.name, "state": check.state, "message": check.message})
+        rows.append(picked(check, "check=name state message"))
         if not as_json:
-            _print_check(check)
+            state = click.style(f"{check.state:<7}", fg=_COLOURS[check.state])
+            click.echo(f"{state}  {check.name}: {one_line(check.message, 2000)}")
+    states = [row["state"] for row in rows]
     if as_json:
         gravest = next((state for state in reversed(_COLOURS) if state in states), "OK")
         print_json({"state": gravest, "checks": rows})
     else:
         click.echo(f"\n{_conclusion(states.count('PROBLEM'), states.count('WARNING'))}")
     return 1 if "PROBLEM" in states else 0
-
-
-def _print_check(check: services.installation.Check) -> None:
-    state = click.style(f"{check.state:<7}", fg=_COLOURS[check.state])
-    click.echo(f"{state}  {check.name}: {one_line(check.message, 2000)}")
 
 
 def _conclusion(problems: int, warnings: int) -> str:

@@ -78,7 +78,7 @@ def log_command(invocation: Invocation, /, form: OutputForm, unchanged: bool, **
         if of_documents:
             _write_documents(session, wanted, unchanged)
         elif form is OutputForm.CSV:
-            _write_rows(session, wanted)
+            print_csv(services.tables.log_table(invocation.harvester, wanted))
         elif form is OutputForm.JSON:
             entries = queries.log.log_entries(session, wanted)
             print_json_rows(entries if wanted.limit is None else list(entries)[-wanted.limit :])
@@ -140,13 +140,6 @@ def _write_documents(session: Session, wanted: queries.log.LogFilter, unchanged:
     site_run_id = queries.log.of_one_run(session, wanted).site_run_id
     # No site run has the number 0: for a site that was never harvested, the table has only a header.
     print_csv(documents_csv(session, site_run_id or 0, unchanged=unchanged))
-
-
-def _write_rows(session: Session, wanted: queries.log.LogFilter) -> None:
-    from metaharvest.reports.tables import selected_log_csv
-
-    selection = queries.log.log_selection(session, wanted)
-    print_csv(selected_log_csv(session, selection.rows, selection.findings, selection.transfers))
 
 
 # -- decisions

@@ -273,14 +273,9 @@ def _state(row: dict[str, Any]) -> str:
 
 
 def _document_mapping(found: FetchedDocument) -> dict[str, Any]:
-    return {
-        **_header_mapping(found.document),
-        "document_type": found.document.document_type or None,
-        "url": found.document.url,
-        "bytes": len(found.content),
-        "sha256": found.sha256,
-        "content": found.content.decode("utf-8"),
-    }
+    about = {"document_type": found.document.document_type or None, "url": found.document.url}
+    content = {"bytes": len(found.content), "sha256": found.sha256, "content": found.content.decode("utf-8")}
+    return {**_header_mapping(found.document), **about, **content}
 
 
 def _header_mapping(document: ListedDocument) -> dict[str, Any]:

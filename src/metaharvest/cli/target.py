@@ -348,14 +348,15 @@ def withdraw(
       metaharvest target withdraw knb-lter-gce.109 --reason "names a person who objects" --erase --yes
       metaharvest target withdraw knb-lter-gce.109 --undo
     """
+    why = (reason or "").strip()
     if undo and (erase or reason):
         raise click.UsageError("--undo takes a withdrawal back: it has no --reason and no --erase.")
-    if not undo and not (reason or "").strip():
+    if not undo and not why:
         raise click.UsageError("Give --reason: the site's report, `target get` and the log say why it is gone.")
     if erase:
         question = f"Erase all revisions of {clean(document)}? It cannot be undone."
         require_yes(yes, question, "--yes to erase it. It cannot be undone.")
-    request = services.documents.WithdrawalRequest(document, (reason or "").strip(), login(), erase, target_name)
+    request = services.documents.WithdrawalRequest(document, why, login(), erase, target_name)
     do = services.documents.take_back if undo else services.documents.withdraw
     done = do(invocation.harvester, request)
     if as_json:

@@ -84,14 +84,8 @@ def workers_command(invocation: Invocation, as_json: bool) -> None:
         return
     rows = [
         [
-            each.name,
-            each.host,
-            each.pid,
-            stamp(each.began_at),
-            stamp(each.seen_at),
-            "silent" if each.is_silent else each.kind or "idle",
-            each.jobs,
-            each.subject,
+            *(each.name, each.host, each.pid, stamp(each.began_at), stamp(each.seen_at)),
+            *("silent" if each.is_silent else each.kind or "idle", each.jobs, each.subject),
         ]
         for each in found
     ]

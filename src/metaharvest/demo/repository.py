@@ -50,12 +50,8 @@ def _element(name: str, *children: etree._Element, text: str = "", **attributes:
     return element
 
 
-def _identify(tree: etree._Element, _arguments: Mapping[str, str]) -> Iterator[etree._Element]:
-    yield from map(deepcopy, tree.iterfind("s:Identify/*", _NAMES))
-
-
-def _formats(tree: etree._Element, _arguments: Mapping[str, str]) -> Iterator[etree._Element]:
-    yield from map(deepcopy, tree.iterfind("s:ListMetadataFormats/*", _NAMES))
+def _description(tree: etree._Element, arguments: Mapping[str, str]) -> Iterator[etree._Element]:
+    yield from map(deepcopy, tree.iterfind(f"s:{arguments['verb']}/*", _NAMES))
 
 
 def _sets(_tree: etree._Element, _arguments: Mapping[str, str]) -> Iterator[etree._Element]:
@@ -97,8 +93,8 @@ def _list(tree: etree._Element, arguments: Mapping[str, str]) -> Iterator[etree.
 
 
 _VERBS = {
-    "Identify": _identify,
-    "ListMetadataFormats": _formats,
+    "Identify": _description,
+    "ListMetadataFormats": _description,
     "ListSets": _sets,
     "ListIdentifiers": _list,
     "ListRecords": _list,

@@ -136,9 +136,7 @@ def _import_rows(
     names: dict[str, str] = {}
     done, problems = [], []
     for row in rows:
-        problem = row.problem
-        if not problem and not row.name:
-            problem = "it has no name"
+        problem = row.problem or ("" if row.name else "it has no name")
         if not problem and row.name in names:
             problem = f"the site '{row.name}' is in {names[row.name]} already"
         names.setdefault(row.name, row.place)
