@@ -121,14 +121,9 @@ def documents_of_items(session: Session, item_identifiers: Collection[str], hidd
 
 def contents(session: Session, revisions: Iterable[StoredRevision]) -> Mapping[int, bytes]:
     """The bytes of these revisions, by their number in the table."""
-    found: dict[int, bytes] = {}
-    left: list[int] = []
-    for each in revisions:
-        if each.content is None:
-            left.append(each.number)
-        else:
-            found[each.number] = each.content
-    return {**found, **contents_of(session, left)}
+    known = {each.number: each.content for each in revisions}
+    found = contents_of(session, [number for number, content in known.items() if content is None])
+    return {**found, **{number: content for number, content in known.items() if content is not None}}
 
 
 def _with_header(query: Statement) -> Statement:

@@ -158,16 +158,12 @@ def list_entries(
     return [CatalogueEntry._make(row) for row in list_rows(session, selection, {"limit": limit}, after)]
 
 
-def _unchanged(query: Statement) -> Statement:
-    return query
-
-
 def list_rows(
     session: Session,
     selection: Selection,
     values: Mapping[str, int],
     after: Position | None,
-    extended: Callable[[Statement], Statement] = _unchanged,
+    extended: Callable[[Statement], Statement] = lambda query: query,
 ) -> Sequence[Row[Any]]:
     """The values of list_entries(), with more columns where the statement is extended.
 
@@ -177,19 +173,15 @@ def list_rows(
     given = {"since": selection.since, "until": selection.until, **values}
     if after is not None:
         given.update(after._asdict())
+    # The statement is the same for all times: it has any time in place of each time of the selection.
+    since, until = (None if each is None else _ANY_TIME for each in (selection.since, selection.until))
     # An index has the order of one type.
     types: Sequence[tuple[str, ...]] = [(each,) for each in selection.document_types] or [()]
     found: list[Row[Any]] = []
     for document_types, of in product(types, _tables(selection)):
-        part = replace(_without_times(selection), document_types=document_types)
+        part = replace(selection, since=since, until=until, document_types=document_types)
         found += session.execute(_page(part, of, has_few, after is None, extended), given).all()
     return sorted(found, key=itemgetter(*_POSITION))[: values["limit"]]
-
-
-def _without_times(selection: Selection) -> Selection:
-    """The selection with any time in place of each time that it has."""
-    since, until = (None if each is None else _ANY_TIME for each in (selection.since, selection.until))
-    return replace(selection, since=since, until=until)
 
 
 @lru_cache(maxsize=200)

@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
@@ -45,7 +44,7 @@ from metaharvest.config.files import require_folder
 from metaharvest.database import console_models, dialects, models
 from metaharvest.database.all_tables import Base
 from metaharvest.database.base import UtcDateTime
-from metaharvest.database.engine import create_file, database_errors, run_lock, shown_database, upgrade
+from metaharvest.database.engine import create_file, database_errors, database_file, run_lock, shown_database, upgrade
 from metaharvest.database.pipeline_models import PIPELINE_TABLES
 from metaharvest.database.rows import insert_rows
 from metaharvest.database.worker_models import HostLease, Job, JobEvent, Worker
@@ -122,8 +121,8 @@ def _target_lock(target: Engine) -> Iterator[None]:
 
 def _place(engine: Engine) -> str:
     """The name of a database: the file, or the server and the database."""
-    if engine.dialect.name == "sqlite":
-        return str(Path(engine.url.database or "").resolve())
+    if file := database_file(engine):
+        return str(file.resolve())
     return f"{engine.dialect.name} {engine.url.host}:{engine.url.port} {engine.url.database} {dict(engine.url.query)}"
 
 
@@ -156,9 +155,9 @@ def _copy(source: Engine, target: Engine, report: Callable[[CopiedTable], None])
 def _require_ours(target: Engine, source: Engine) -> None:
     """Mark the new database; raises MetaharvestError if it contains anything but a copy of ours."""
     shown = shown_database(target)
-    if target.dialect.name == "sqlite":
+    if file := database_file(target):
         try:
-            require_folder(Path(target.url.database or "").parent)
+            require_folder(file.parent)
         except OSError as error:
             raise MetaharvestError(f"The database {shown} cannot be made: {error.strerror}.") from error
     create_file(target)

@@ -143,17 +143,21 @@ def upgrade(engine: Engine) -> None:
             _complete_operations(connection)
 
 
+def database_file(engine: Engine) -> Path | None:
+    """The file of a SQLite database; None for a database on a server, or in memory."""
+    name = engine.url.database
+    return Path(name) if engine.dialect.name == "sqlite" and name and name != ":memory:" else None
+
+
 def create_file(engine: Engine) -> None:
     """Make the file of a SQLite database, with its folder, if it is not there; SQLite gives its journal the same mode.
 
     SQLite reports a file that cannot be made.
     """
-    if engine.dialect.name != "sqlite" or not engine.url.database or engine.url.database == ":memory:":
-        return
-    path = Path(engine.url.database)
-    make_folder(path.parent)
-    with suppress(OSError):
-        create_private(path)
+    if file := database_file(engine):
+        make_folder(file.parent)
+        with suppress(OSError):
+            create_private(file)
 
 
 def create_tables(engine: Engine) -> None:
@@ -169,7 +173,7 @@ def create_tables(engine: Engine) -> None:
 
 def require_there(engine: Engine, settings: Settings) -> None:
     """Raises DatabaseUnavailable if these settings name a missing SQLite file: they may be the wrong settings."""
-    if engine.dialect.name != "sqlite" or Path(engine.url.database or "").exists():
+    if (file := database_file(engine)) is None or file.exists():
         return
     database = shown_database(engine)
     if settings.file is None:
@@ -188,7 +192,7 @@ def require_there(engine: Engine, settings: Settings) -> None:
 def require_current(engine: Engine) -> None:
     """Raises SchemaMismatch if the tables are not this program's, DatabaseUnavailable if none can be used."""
     database = shown_database(engine)
-    if engine.dialect.name == "sqlite" and not Path(engine.url.database or "").exists():
+    if (file := database_file(engine)) and not file.exists():
         raise DatabaseUnavailable(
             f"There is no database at {database} yet. Create it with {todo('installation.make')}."
         )
@@ -260,26 +264,25 @@ def database_errors(engine: Engine) -> Iterator[None]:
 
 def _is_about_its_file(error: OSError, engine: Engine) -> bool:
     """True if an error names the SQLite file, or one of its folders."""
-    if engine.dialect.name != "sqlite" or not isinstance(error.filename, str | os.PathLike):
+    if (file := database_file(engine)) is None or not isinstance(error.filename, str | os.PathLike):
         return False
-    file = Path(engine.url.database or "")
     return Path(error.filename) in (file, *file.parents)
 
 
 def _full_folder(engine: Engine) -> str:
     """The folder that has no room, for a sentence about a SQLite file: its own or the one for temporary files."""
-    if engine.dialect.name != "sqlite" or not engine.url.database:
+    if (file := database_file(engine)) is None:
         return ""
-    folders = (Path(engine.url.database).parent, Path(dialects.temporary_folder()))
+    folders = (file.parent, Path(dialects.temporary_folder()))
     full = [str(folder) for folder in folders if folder.is_dir() and shutil.disk_usage(folder).free < _NO_ROOM_BYTES]
     return f" (there is no room in {' and '.join(dict.fromkeys(full))})" if full else ""
 
 
 def _closed_folder(engine: Engine, error: BaseException) -> str:
     """The folder in which this user cannot make SQLite's files, for a sentence; "" if it is about something else."""
-    if engine.dialect.name != "sqlite" or not dialects.cannot_make_files(error):
+    if (file := database_file(engine)) is None or not dialects.cannot_make_files(error):
         return ""
-    folder = Path(engine.url.database or "").parent
+    folder = file.parent
     if not folder.is_dir() or os.access(folder, os.W_OK | os.X_OK):
         return ""
     return f" (SQLite makes files beside it, also to read it: this user may not write to the folder {folder})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Engine, Row, Select, Text, bindparam, delete, func, select, text
+from sqlalchemy import Column, ColumnElement, Engine, Integer, Row, Select, Text, bindparam, delete, func, select, text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import InstrumentedAttribute, Session
 from sqlalchemy.sql.functions import FunctionElement
@@ -84,17 +84,12 @@ def delete_with(session: Session, column: Column[Any], values: Iterable[Any]) ->
         session.execute(delete(column.table).where(column.in_(some)))
 
 
-def without_index(column: InstrumentedAttribute[str] | ColumnElement[Any]) -> ColumnElement[str]:
-    """A column with text that is never null, so that its index is not used.
+def without_index(column: InstrumentedAttribute[Any] | ColumnElement[Any]) -> ColumnElement[Any]:
+    """A column with texts or numbers that is never null, so that its index is not used.
 
     SQLite has no statistics, and may choose an index that has most rows of a table.
     """
-    return func.coalesce(column, "")
-
-
-def number_without_index(column: InstrumentedAttribute[int]) -> ColumnElement[int]:
-    """The same for a column with numbers."""
-    return func.coalesce(column, 0)
+    return func.coalesce(column, 0 if isinstance(column.type, Integer) else "")
 
 
 def refresh_statistics(engine: Engine) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Row, and_, case, distinct, func, or_, sele
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestSiteSchedule, SiteProblem
-from metaharvest.database.statements import number_without_index
+from metaharvest.database.statements import without_index
 from metaharvest.model.mappings import record_of
 from metaharvest.problems.follow import OPEN
 from metaharvest.queries.records import columns, is_after
@@ -24,7 +24,7 @@ _number = SiteProblem.site_problem_id
 _place = case((SiteProblem.needs_attention, 0), else_=1)
 _IS_OPEN: ColumnElement[bool] = SiteProblem.state == OPEN
 # With the index of sites, SQLite would read all problems, site by site.
-IS_OF_REGISTERED_SITE = number_without_index(SiteProblem.site_schedule_id).in_(
+IS_OF_REGISTERED_SITE = without_index(SiteProblem.site_schedule_id).in_(
     select(HarvestSiteSchedule.site_schedule_id)
 )
 """True for the problems of sites that are registered now."""

@@ -65,17 +65,18 @@ class BaseFolder:
         self.files = Files(path)
         self.lock = threading.RLock()
         self._engine = engine
+        self._key = hashlib.sha256(os.fsencode(path)).hexdigest()
         self._remembered: str | None = None
 
     def opened(self) -> Index | None:
         """The index, to be closed; None if the folder was never used."""
         # Another process may begin the folder now: it makes the marker first, and remembers it then.
         if self._remembered is None:
-            self._remembered = _remembered(self._engine, self.path)
+            self._remembered = self._read_remembered()
         folder_id = read_marker(self.files)
         if self._remembered not in (None, folder_id):
             # Another process may have rebuilt the folder.
-            self._remembered = _remembered(self._engine, self.path)
+            self._remembered = self._read_remembered()
         _require_known(self.path, folder_id, self._remembered)
         if folder_id is not None:
             return open_index(self.path / INDEX, self.path, folder_id)
@@ -109,8 +110,15 @@ class BaseFolder:
     def remember(self, folder_id: str) -> None:
         """From now on, accept only a folder with this marker."""
         if self._remembered != folder_id:
-            _remember(self._engine, self.path, folder_id)
+            with writers(self._engine).begin() as session:
+                session.execute(delete(FolderMarker).where(FolderMarker.path_sha256 == self._key))
+                session.add(FolderMarker(path_sha256=self._key, path=str(self.path), folder_id=folder_id))
             self._remembered = folder_id
+
+    def _read_remembered(self) -> str | None:
+        """The id of the marker that this folder had before; None if it was never used."""
+        with readers(self._engine)() as session:
+            return session.scalar(select(FolderMarker.folder_id).where(FolderMarker.path_sha256 == self._key))
 
 
 def read_marker(files: Files) -> str | None:
@@ -158,7 +166,9 @@ def locked(files: Files, *, exclusive: bool = False) -> Iterator[None]:
         except OSError as error:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise
-            raise _taken(files.base, exclusive) from error
+            who = "a harvester is writing into it" if exclusive else "its index is being rebuilt"
+            message = f"The folder {shown(files.base)} is in use: {who}."
+            raise failure("target.away", message, "Try again when that has ended; nothing was changed.") from error
         yield
 
 
@@ -173,24 +183,6 @@ def _lock_file(files: Files, name: str) -> Iterator[int]:
         os.close(lock)
 
 
-def _taken(base: Path, exclusive: bool) -> TargetError:
-    who = "a harvester is writing into it" if exclusive else "its index is being rebuilt"
-    remedy = "Try again when that has ended; nothing was changed."
-    return failure("target.away", f"The folder {shown(base)} is in use: {who}.", remedy)
-
-
-def _remembered(engine: Engine, base: Path) -> str | None:
-    """The id of the marker that this folder had before; None if it was never used."""
-    with readers(engine)() as session:
-        return session.scalar(select(FolderMarker.folder_id).where(FolderMarker.path_sha256 == _key(base)))
-
-
-def _remember(engine: Engine, base: Path, folder_id: str) -> None:
-    with writers(engine).begin() as session:
-        session.execute(delete(FolderMarker).where(FolderMarker.path_sha256 == _key(base)))
-        session.add(FolderMarker(path_sha256=_key(base), path=str(base), folder_id=folder_id))
-
-
 def _require_known(base: Path, there: str | None, before: str | None) -> None:
     """Raises TargetError if the folder is not the one that was used before."""
     if before is None or there == before:
@@ -203,10 +195,6 @@ def _require_known(base: Path, there: str | None, before: str | None) -> None:
     what = "it has no marker any more" if there is None else "its marker belongs to another folder"
     message = f"The folder {shown(base)} is not the one that documents went into: {what} ({MARKER})."
     raise failure("target.folder-missing", message, remedy)
-
-
-def _key(base: Path) -> str:
-    return hashlib.sha256(os.fsencode(base)).hexdigest()
 
 
 def named(path: str) -> Named | None:
