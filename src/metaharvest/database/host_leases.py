@@ -132,15 +132,14 @@ def read_trouble(servers: str | None, now: datetime) -> list[ServerTrouble]:
     """The trouble that is left now; failures count for an hour."""
     found = []
     for row in json.loads(servers or "[]"):
-        rest, pause = (max((_moment(row[name]) - now).total_seconds(), 0.0) for name in ("rest_until", "pause_until"))
-        ago = max(now - _moment(row["failed_at"]), timedelta())
+        rest, pause = (
+            max((datetime.fromisoformat(row[name]) - now).total_seconds(), 0.0)
+            for name in ("rest_until", "pause_until")
+        )
+        ago = max(now - datetime.fromisoformat(row["failed_at"]), timedelta())
         counts = row["failures"] and ago < _FAILURES_COUNT_FOR
         if counts:
             found.append(ServerTrouble(row["server"], rest, row["failures"], ago.total_seconds(), pause))
         elif rest:
             found.append(ServerTrouble(row["server"], rest))
     return found
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)

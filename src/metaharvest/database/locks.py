@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Connection, Engine, TextClause, text
 from sqlalchemy.exc import DBAPIError
@@ -32,16 +32,6 @@ _PAUSE_SECONDS = 0.2
 _KEEP_ALIVE_SECONDS = 60
 _DEAD_AFTER_SECONDS = 600
 """A server releases the lock of a machine after this time of silence, PostgreSQL after 360 s: no power, no network."""
-
-
-class HeldLock(Protocol):
-    """The run lock, held by this process."""
-
-    def still_held(self) -> bool:
-        """True if it is still held. Raises DBAPIError, from then on, if the connection that held it is lost."""
-
-    def release(self) -> None:
-        """Release it; a lock that was lost is left alone."""
 
 
 def take_lock(engine: Engine, purpose: str = "run") -> HeldLock | None:
@@ -136,6 +126,7 @@ class _SessionLock:
         return cls(connection, statements)
 
     def still_held(self) -> bool:
+        """True if it is still held. Raises DBAPIError, from then on, if the connection that held it is lost."""
         with self._mutex:
             if self._held:
                 try:
@@ -147,6 +138,7 @@ class _SessionLock:
             return self._held
 
     def release(self) -> None:
+        """Release it; a lock that was lost is left alone."""
         self._released.set()
         with self._mutex, self._connection:
             if not self._held:
@@ -161,6 +153,10 @@ class _SessionLock:
             # The next writer gets an error.
             with suppress(DBAPIError):
                 self.still_held()
+
+
+HeldLock = _FileLock | _SessionLock
+"""The run lock, held by this process."""
 
 
 class _LockStatements:

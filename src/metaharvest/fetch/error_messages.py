@@ -194,14 +194,9 @@ def address_not_public(url: str, address: str, given: Circumstances) -> Finding:
             "Give a URL that everybody can reach. If this is meant to be harvested, the harvester's administrator can "
             "allow the network (http.allow_networks in the settings, or for this site alone). {} asks it; `list add` "
             "and `oai` have the same option.",
-            todo("lists.check_in_network", network=_network_of(address)),
+            todo("lists.check_in_network", network=f"{address.partition('%')[0]}/{128 if ':' in address else 32}"),
         ),
     )
-
-
-def _network_of(address: str) -> str:
-    """The network of one address, as options and settings have it."""
-    return f"{address.partition('%')[0]}/{128 if ':' in address else 32}"
 
 
 def _judge(exchange: Exchange, given: Circumstances) -> tuple[Finding | None, bool]:
@@ -406,18 +401,14 @@ def _readable(given: Circumstances) -> str:
     return given.what if given.is_repository else "file"
 
 
-def _ask_for_access(given: Circumstances) -> str:
-    return (
-        f"Make the {_readable(given)} readable for everybody, or ask your web administrator to admit requests whose "
-        f'User-Agent is "{given.user_agent}".{_who_to_ask(given)}'
-    )
-
-
 _STATUS_REMEDIES: dict[int, str | Callable[[Circumstances], str]] = {
     401: lambda given: (
         f"The server asks for a user name and a password. Make the {_readable(given)} readable for everybody."
     ),
-    403: _ask_for_access,
+    403: lambda given: (
+        f"Make the {_readable(given)} readable for everybody, or ask your web administrator to admit requests whose "
+        f'User-Agent is "{given.user_agent}".{_who_to_ask(given)}'
+    ),
     404: "Put the document where the URL says, or correct the URL in the harvest list.",
     410: "Put the document back where the URL says, or take it out of the harvest list.",
     429: "The server finds that the harvester asks too often. It waits and tries again by itself.",

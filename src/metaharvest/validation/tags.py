@@ -88,13 +88,13 @@ class _Html:
 
 def tag_faults(text: str) -> list[TagFault]:
     """The faults of the tags, in the order of their places; empty if there is none, or it is unclear."""
-    return _Reader(text[:_MOST_CHARACTERS], is_whole=len(text) <= _MOST_CHARACTERS).faults()
+    return _Reader(text).faults()
 
 
 class _Reader:
-    def __init__(self, text: str, *, is_whole: bool) -> None:
-        self._text = text
-        self._is_whole = is_whole
+    def __init__(self, text: str) -> None:
+        self._is_whole = len(text) <= _MOST_CHARACTERS
+        self._text = text = text[:_MOST_CHARACTERS]
         last = text.rfind("<")
         self._cut = last if last > text.rfind(">") else None
         """The place of a tag that breaks off at the end of the document. Another finding reports it."""

@@ -23,9 +23,9 @@ _NO_ROOM_BYTES = 100_000
 _LATER = "The next run sends the documents again."
 
 
-def failure(rule: str, message: str, remedy: str, *, transient: bool = True) -> TargetError:
-    """A TargetError with one finding. `transient`: it concerns the whole folder, not this document."""
-    return TargetError(Finding(rule, message, remedy), transient=transient)
+def failure(rule: str, message: str, remedy: str) -> TargetError:
+    """A transient TargetError with one finding: it concerns the whole folder, not this document."""
+    return TargetError(Finding(rule, message, remedy), transient=True)
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def damaged(base: Path, what: str) -> TargetError:
 def linked(base: Path, path: str) -> TargetError:
     """The error about a link in the path of a file: links are not followed."""
     message = f"{shown(base / path)} is a symbolic link, or no folder or file as it should be: it is not followed."
-    return failure("target.folder-link", message, "The administrator should move it out of the way.", transient=False)
+    return TargetError(Finding("target.folder-link", message, "The administrator should move it out of the way."))
 
 
 def _of_files(error: OSError, base: Path) -> TargetError:

@@ -77,7 +77,7 @@ class Questions:
         if (revision := replies.revision_of(text)) is not None:
             return revision
         words = replies.error_of(text)
-        if words is not None and replies.no_record(words):
+        if words is not None and replies.NO_RECORD.search(words):
             return None
         raise self._cannot_say(doing, words)
 
@@ -123,7 +123,7 @@ class Questions:
         words = replies.error_of(text)
         if words is None or not replies.not_there(words):
             raise self._cannot_say(f"whether {document_id} was deleted", words)
-        return not replies.too_high(words)
+        return replies.TOO_HIGH.search(words) is None
 
     def _asked(self, doing: str, form: Mapping[str, str]) -> str:
         return replies.text_of(self._answered(doing, form))

@@ -21,10 +21,16 @@ _LONGEST = 65_536
 """The number of characters of a reply that are searched; Metacat gives its result at the beginning."""
 
 _LONGEST_DOCID = 1_000
-_NO_RECORD = re.compile(r"\bno (?:such )?record\b", re.IGNORECASE)
+NO_RECORD = re.compile(r"\bno (?:such )?record\b", re.IGNORECASE)
+"""An error about a document: Metacat never had one of this name."""
+
+TOO_HIGH = re.compile(r"cannot be greater than", re.IGNORECASE)
+"""An error about a revision: the document's highest revision is lower."""
+
+THERE_ALREADY = re.compile(r"already in use|already exists|can't be less than or equal|outdated", re.IGNORECASE)
+"""An upload was refused: this revision, or a higher one, is there."""
+
 _NOT_THERE = re.compile(r"\bdoes not exist\b|\bnot found\b|\bno (?:such )?(?:record|document)\b", re.IGNORECASE)
-_TOO_HIGH = re.compile(r"cannot be greater than", re.IGNORECASE)
-_THERE = re.compile(r"already in use|already exists|can't be less than or equal|outdated", re.IGNORECASE)
 _NOBODY = re.compile(r"\b(?:user|for)\W{0,3}(?:public|null)\b|session|permission denied", re.IGNORECASE)
 _GONE = re.compile(r"original Metacat API has been replaced|no longer supported", re.IGNORECASE)
 _DROPPED = re.compile(r"action not specified", re.IGNORECASE)
@@ -93,24 +99,9 @@ def version_of(text: str) -> str:
     return one_line(unescaped(_content_of(text, "metacatVersion") or ""), 60)
 
 
-def no_record(words: str) -> bool:
-    """True if an error about a document means that Metacat never had one of this name."""
-    return _NO_RECORD.search(words) is not None
-
-
 def not_there(words: str) -> bool:
     """True if an error about a revision means that it is not there."""
-    return _NOT_THERE.search(words) is not None or too_high(words)
-
-
-def too_high(words: str) -> bool:
-    """True if an error about a revision means that the document's highest revision is lower."""
-    return _TOO_HIGH.search(words) is not None
-
-
-def there_already(words: str) -> bool:
-    """True if an upload was refused because this revision, or a higher one, is there."""
-    return _THERE.search(words) is not None
+    return any(each.search(words) for each in (_NOT_THERE, TOO_HIGH))
 
 
 def knows_nobody(words: str, username: str) -> bool:

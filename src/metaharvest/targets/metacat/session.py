@@ -195,7 +195,7 @@ class MetacatSession:
             if answer.ok and replies.is_success(text):
                 return
             words = (replies.error_of(text) if answer.ok else None) or ""
-            if words and replies.there_already(words):
+            if replies.THERE_ALREADY.search(words):
                 if self._is_there(upload):
                     return
                 raise _there_already(document, f"Metacat refused {document.docid}: {words.rstrip('.')}.")
