@@ -106,17 +106,11 @@ def copy_database(source: Engine, target: Engine, report: Callable[[CopiedTable]
     with run_lock(source), database_errors(target):
         _require_ours(target, source)
         upgrade(target)
-        with _target_lock(target):
-            return _copy(source, target, report)
-
-
-@contextmanager
-def _target_lock(target: Engine) -> Iterator[None]:
-    try:
-        with run_lock(target):
-            yield
-    except LockHeld as error:
-        raise LockHeld(f"{error} Is it the source database under another name?") from error
+        try:
+            with run_lock(target):
+                return _copy(source, target, report)
+        except LockHeld as error:
+            raise LockHeld(f"{error} Is it the source database under another name?") from error
 
 
 def _place(engine: Engine) -> str:

@@ -92,14 +92,12 @@ def service(status: int, headers: Mapping[str, str], title: str | None, page: by
 
     `title` is the title of an HTML page, None for anything else.
     """
-    named = next((name for header, name in _HEADERS.items() if header in headers), None)
-    if named:
+    if named := next((name for header, name in _HEADERS.items() if header in headers), None):
         return named
     if status not in REFUSALS and (title is None or not 200 <= status < 300):
         return None
     text = _ROOM.sub(" ", page.decode("utf-8", "replace").lower())
-    marked = next((name for mark, name in _MARKS.items() if mark in text), None)
-    if marked:
+    if marked := next((name for mark, name in _MARKS.items() if mark in text), None):
         return marked
     behind = _behind(headers)
     if behind == "Cloudflare" and _CLOUDFLARE_CODE.fullmatch(text):

@@ -9,7 +9,7 @@ from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model import Holding
 from metaharvest.model.actions import todo
 from metaharvest.targets.base import Target
-from metaharvest.text import LARGEST_ID, one_line, whole_number
+from metaharvest.text import LARGEST_ID, one_line, some_of, whole_number
 
 _AT_ONCE = 1000
 _NAMED = 10
@@ -63,10 +63,9 @@ def find_documents(target: Target, names: Sequence[str], elsewhere: Collection[s
         else:
             found.setdefault(*find_document(target, name))
     if unknown:
-        more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
-        named = ", ".join(one_line(name) for name in unknown[:_NAMED])
+        named = some_of([one_line(name) for name in unknown], _NAMED)
         raise MetaharvestError(
-            f"The target does not have {len(unknown):,} of these {len(names):,} documents: {named}{more}. "
+            f"The target does not have {len(unknown):,} of these {len(names):,} documents: {named}. "
             f"Nothing was changed. {todo('targets.list')} lists its documents."
         )
     return found

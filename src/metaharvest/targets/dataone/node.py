@@ -112,9 +112,7 @@ class Node:
         """The number of objects that it lists under these filters."""
         return self._page(0, 0, filters or {})[0]
 
-    def listing(
-        self, filters: Mapping[str, str] | None = None, most: int = _MOST_OBJECTS
-    ) -> Iterator[tuple[int, list[ObjectInfo]]]:
+    def listing(self, filters: Mapping[str, str], most: int = _MOST_OBJECTS) -> Iterator[tuple[int, list[ObjectInfo]]]:
         """The node's objects, at most `most`, page by page, each page with the total number of objects.
 
         Raises TargetError, also if a page is empty before the end, and if the listing has no end.
@@ -122,7 +120,7 @@ class Node:
         start, first = 0, None
         for number in count(1):
             require_time()
-            total, page = self._page(start, _PAGE, filters or {})
+            total, page = self._page(start, _PAGE, filters)
             first = total if first is None else first
             if total > most:
                 raise refusals.endless_listing(self.url, f"it has {total:,} objects, and {most:,} are the most")

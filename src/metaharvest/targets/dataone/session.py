@@ -12,8 +12,8 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 from metaharvest.config.target_settings import TargetSettings
 from metaharvest.errors import TargetError
@@ -46,51 +46,44 @@ class _Series:
     series_id: str | None
 
 
+@dataclass(slots=True)
 class DataOneSession:
     """The node, for any site: the token or the certificate in the settings is our identity.
 
-    `require_login` raises TargetError if the node no longer lets us create objects.
+    `require_login` raises TargetError if the node no longer lets us create objects. `archived` has the highest known
+    archived revision of each document whose series was read, else -1.
     """
 
-    writes_in_journal: Literal[False] = False
+    node: Node
+    listing: NodeListing
+    settings: TargetSettings
+    rights_holder: str
+    require_login: Callable[[], None]
+    archived: dict[str, int] = field(default_factory=dict)
 
-    def __init__(
-        self,
-        node: Node,
-        listing: NodeListing,
-        settings: TargetSettings,
-        rights_holder: str,
-        require_login: Callable[[], None],
-    ) -> None:
-        self._node = node
-        self._listing = listing
-        self._settings = settings
-        self._rights_holder = rights_holder
-        self._require_login = require_login
-        self._archived: dict[str, int] = {}
-        """Per document whose series was read: the highest known archived revision, else -1."""
+    writes_in_journal: ClassVar[Literal[False]] = False
 
     # -- what it holds
 
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """The highest revisions; from the listing if that is cheaper, else series by series."""
-        if not self._listing.note_questions(len(document_ids)):
+        if not self.listing.note_questions(len(document_ids)):
             found = self._by_series(document_ids)
             return found | self._listed([each for each in document_ids if each not in found])
         found = self._listed(document_ids)
         # The listing of a large node has the known formats alone.
-        rest = [] if self._listing.is_whole else [each for each in document_ids if each not in found]
+        rest = [] if self.listing.is_whole else [each for each in document_ids if each not in found]
         return found | self._by_series(rest)
 
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
         """The highest archived revisions, series by series. `holdings` leaves them out from then on."""
-        self._by_series([each for each in document_ids if each not in self._archived])
-        archived = [each for each in document_ids if self._archived[each] >= 0]
+        self._by_series([each for each in document_ids if each not in self.archived])
+        archived = [each for each in document_ids if self.archived[each] >= 0]
         # A document that came back after a deletion has a chain without a series id.
-        for document_id, revision in self._listing.highest(archived).items() if archived else ():
-            if revision > self._archived[document_id] and self._is_archived(f"{document_id}.{revision}"):
-                self._archived[document_id] = revision
-        return {each: self._archived[each] for each in archived}
+        for document_id, revision in self.listing.highest(archived).items() if archived else ():
+            if revision > self.archived[document_id] and self._is_archived(f"{document_id}.{revision}"):
+                self.archived[document_id] = revision
+        return {each: self.archived[each] for each in archived}
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """True if it has these bytes; they are fetched if the node uses another digest than SHA-256."""
@@ -100,7 +93,7 @@ class DataOneSession:
             return False
         if meta.checksum.sha256 is not None:
             return meta.checksum.sha256 == sha256
-        content = self._node.content(pid)
+        content = self.node.content(pid)
         return content is not None and hashlib.sha256(content).hexdigest() == sha256
 
     def _by_series(self, document_ids: Sequence[str]) -> dict[str, Holding]:
@@ -111,7 +104,7 @@ class DataOneSession:
         for document_id, head in heads.items():
             revision = _revision_of(document_id, head.pid) if head else -1
             archived = revision if head and head.archived else -1
-            self._archived[document_id] = max(archived, self._archived.get(document_id, -1))
+            self.archived[document_id] = max(archived, self.archived.get(document_id, -1))
             if head and not head.archived and revision >= 0:
                 found[document_id] = Holding(document_id, revision, head.checksum.sha256)
         return found
@@ -120,8 +113,8 @@ class DataOneSession:
         """The holdings in the listing, without the archived objects that we saw or archived: it does not mark them."""
         if not document_ids:
             return {}
-        highest = self._listing.highest(document_ids).items()
-        return {each: Holding(each, revision) for each, revision in highest if revision > self._archived.get(each, -1)}
+        highest = self.listing.highest(document_ids).items()
+        return {each: Holding(each, revision) for each, revision in highest if revision > self.archived.get(each, -1)}
 
     def _readable_head(self, document_id: str) -> SystemMetadata | None:
         require_time()
@@ -132,12 +125,12 @@ class DataOneSession:
 
     def _head_of_series(self, document_id: str) -> SystemMetadata | None:
         """The last object of the series with this id; None if this is no series id."""
-        meta = self._node.meta(document_id)
+        meta = self.node.meta(document_id)
         return meta if meta and meta.pid != document_id else None
 
     def _object(self, pid: str) -> SystemMetadata | None:
         """The object with this PID; None if there is none, even if it is the id of a series."""
-        meta = self._node.meta(pid)
+        meta = self.node.meta(pid)
         return meta if meta and meta.pid == pid else None
 
     def _is_archived(self, pid: str) -> bool:
@@ -163,7 +156,7 @@ class DataOneSession:
         except TargetError as error:
             if not error.transient and error.findings[0].rule == "target.login":
                 try:
-                    self._require_login()
+                    self.require_login()
                 except TargetError as ended:
                     raise TargetError(*ended.findings, transient=True) from error
             raise
@@ -179,7 +172,7 @@ class DataOneSession:
         if series.highest >= document.revision:
             raise _higher(document, series.highest)
         action = self._send(document, content, series)
-        self._listing.add(document.document_id, document.revision)
+        self.listing.add(document.document_id, document.revision)
         return action
 
     def _already_there(self, there: SystemMetadata, content: bytes) -> Action:
@@ -191,7 +184,7 @@ class DataOneSession:
             message = f"The repository has other content under {there.pid}: {there.size:,} bytes, {there.format_id}."
             remedy = "A revision never changes: raise it. The administrator can compare the two."
             raise TargetError(Finding("target.other-content", message, remedy))
-        self._listing.add(*parts_of(there.pid))
+        self.listing.add(*parts_of(there.pid))
         return Action.INSERT if there.obsoletes is None else Action.UPDATE
 
     def _is(self, there: SystemMetadata, content: bytes) -> bool:
@@ -199,7 +192,7 @@ class DataOneSession:
         if there.size != len(content):
             return False
         same = there.checksum.is_of(content)
-        return self._node.content(there.pid) == content if same is None else same
+        return self.node.content(there.pid) == content if same is None else same
 
     def _series(self, document_id: str) -> _Series:
         """The document on the node, by its series id, or by the PIDs of its revisions."""
@@ -217,10 +210,10 @@ class DataOneSession:
     def _highest_in_series(self, document_id: str, head: SystemMetadata) -> int:
         """The highest revision. It may differ from the last one: a node does not check their order."""
         revisions = [_revision_of(document_id, head.pid)]
-        known = self._listing.known(document_id)
+        known = self.listing.known(document_id)
         if known is not None:
             return max(known, *revisions)
-        for _, page in self._node.listing({"identifier": document_id}, MOST_REVISIONS):
+        for _, page in self.node.listing({"identifier": document_id}, MOST_REVISIONS):
             revisions += [_revision_of(document_id, each.pid) for each in page]
         return max(revisions)
 
@@ -230,11 +223,11 @@ class DataOneSession:
         Raises TargetError, also if the chain has no end.
         """
         found: dict[str, SystemMetadata] = {}
-        revision = self._listing.highest([document_id]).get(document_id)
+        revision = self.listing.highest([document_id]).get(document_id)
         pid = None if revision is None else f"{document_id}.{revision}"
         while pid is not None and pid not in found and (here := self._object(pid)) is not None:
             if len(found) >= _LONGEST_CHAIN:
-                raise refusals.endless_chain(self._node.url, f"{document_id}.{revision}", len(found))
+                raise refusals.endless_chain(self.node.url, f"{document_id}.{revision}", len(found))
             require_time()
             found[pid] = here
             pid = here.obsoleted_by
@@ -243,13 +236,13 @@ class DataOneSession:
     def _send(self, document: ListedDocument, content: bytes, series: _Series) -> Action:
         head = series.head
         new = system_metadata.NewObject(document, content, series.series_id, head.pid if head else None)
-        sysmeta = system_metadata.written(new, self._settings, self._rights_holder)
+        sysmeta = system_metadata.written(new, self.settings, self.rights_holder)
         failed: TargetError | None = None
         try:
             if head is None:
-                answer = self._node.create(document.docid, sysmeta, content)
+                answer = self.node.create(document.docid, sysmeta, content)
             else:
-                answer = self._node.update(head.pid, document.docid, sysmeta, content)
+                answer = self.node.update(head.pid, document.docid, sysmeta, content)
             if not answer.ok:
                 failed = refusals.refused_document(answer, document.docid)
             elif not system_metadata.confirms(answer.body, document.docid):
@@ -281,13 +274,13 @@ class DataOneSession:
             series = self._series(document_id)
             if series.head is not None:
                 self._archive(series.head.pid)
-        self._archived[document_id] = series.highest
+        self.archived[document_id] = series.highest
         return series.head is not None
 
     def _archive(self, pid: str) -> None:
         failed: TargetError | None = None
         try:
-            answer = self._node.archive(pid)
+            answer = self.node.archive(pid)
             if not answer.ok:
                 failed = refusals.refused_document(answer, pid)
         except Unanswered as error:
