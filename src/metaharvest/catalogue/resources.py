@@ -157,11 +157,7 @@ def _first(
 
 
 def _resources(
-    session: Session,
-    number: ColumnElement[int],
-    index: int,
-    hidden: Hidden,
-    conditions: Sequence[ColumnElement[bool]],
+    session: Session, number: ColumnElement[int], index: int, hidden: Hidden, conditions: Sequence[ColumnElement[bool]]
 ) -> Sequence[Resource]:
     query = select(
         *DOCUMENTS.c["document_id", "document_type", "changed_at", "sha256"],

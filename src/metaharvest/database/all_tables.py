@@ -34,8 +34,5 @@ _partial_index(
     HarvestDocument.site_schedule_id,
 )
 _partial_index(
-    "ix_harvest_detail_log_without_problem",
-    "fingerprint IS NULL",
-    HarvestDetailLog.rule,
-    HarvestDetailLog.fingerprint,
+    "ix_harvest_detail_log_without_problem", "fingerprint IS NULL", HarvestDetailLog.rule, HarvestDetailLog.fingerprint
 )

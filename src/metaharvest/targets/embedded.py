@@ -22,14 +22,7 @@ from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, ListedDocument, Site
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.targets import transfers
-from metaharvest.targets.base import (
-    OF_ANOTHER_SITE,
-    RECORD_OF_ANOTHER_SITE,
-    Deletion,
-    HeldRevision,
-    Standing,
-    Upload,
-)
+from metaharvest.targets.base import OF_ANOTHER_SITE, RECORD_OF_ANOTHER_SITE, Deletion, HeldRevision, Standing, Upload
 from metaharvest.text import counted
 
 _ROWS_AT_ONCE = 1000

@@ -83,11 +83,7 @@ def note(session: Session, taken: Sequence[Taken], to: Receiving) -> None:
     insert_rows(session.connection(), _TRANSFERS, rows, {**same, **when})
     if run_id is not None:
         logged = [
-            {
-                "document_id": row["document_id"],
-                "site_schedule_id": row["from_site_id"],
-                "message": row["message"],
-            }
+            {"document_id": row["document_id"], "site_schedule_id": row["from_site_id"], "message": row["message"]}
             for row in rows
         ]
         same = {"run_id": run_id, "status": 0, "harvest_operation_code": "UpdateDocSuccess"}

@@ -79,13 +79,7 @@ class Normalization:
         found = evaluated(mapping.xpath, self.namespaces, root)
         return found if isinstance(found, list) else []
 
-    def _add_beside(
-        self,
-        node: Any,
-        mapping: Mapping,
-        there: _AddedBefore,
-        time_left: TimeLeft,
-    ) -> int:
+    def _add_beside(self, node: Any, mapping: Mapping, there: _AddedBefore, time_left: TimeLeft) -> int:
         place = _element_of(node)
         parent = None if place is None else place.getparent()
         if place is None or parent is None:

@@ -33,10 +33,7 @@ _memory_bytes = 0
 
 
 def start(
-    other_document_types: tuple[str, ...],
-    longest: float = 0.0,
-    transform_seconds: float = 3.0,
-    memory_bytes: int = 0,
+    other_document_types: tuple[str, ...], longest: float = 0.0, transform_seconds: float = 3.0, memory_bytes: int = 0
 ) -> None:
     """The pool's initializer. `other_document_types`: as for Validator.
 

@@ -18,12 +18,7 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from metaharvest.catalogue.change_feed import (
-    ChangedDocument,
-    changed_documents,
-    last_change,
-    number_of_changes,
-)
+from metaharvest.catalogue.change_feed import ChangedDocument, changed_documents, last_change, number_of_changes
 from metaharvest.catalogue.current import contents_of
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.config.files import replace_file, sync_folder
