@@ -24,9 +24,7 @@ _number = SiteProblem.site_problem_id
 _place = case((SiteProblem.needs_attention, 0), else_=1)
 _IS_OPEN: ColumnElement[bool] = SiteProblem.state == OPEN
 # With the index of sites, SQLite would read all problems, site by site.
-IS_OF_REGISTERED_SITE = without_index(SiteProblem.site_schedule_id).in_(
-    select(HarvestSiteSchedule.site_schedule_id)
-)
+IS_OF_REGISTERED_SITE = without_index(SiteProblem.site_schedule_id).in_(select(HarvestSiteSchedule.site_schedule_id))
 """True for the problems of sites that are registered now."""
 
 _of_document = (

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 from metaharvest.config.target_settings import TargetSettings
 from metaharvest.errors import TargetError
@@ -61,7 +61,7 @@ class DataOneSession:
     require_login: Callable[[], None]
     archived: dict[str, int] = field(default_factory=dict)
 
-    writes_in_journal: ClassVar[Literal[False]] = False
+    writes_in_journal: Literal[False] = field(default=False, init=False)
 
     # -- what it holds
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -205,10 +205,8 @@ def _identity_in(token: str) -> _TokenIdentity:
     expires = claims.get("exp")
     moment = None
     if isinstance(expires, int | float):
-        try:
+        with suppress(ValueError, OverflowError, OSError):
             moment = datetime.fromtimestamp(expires, UTC)
-        except (ValueError, OverflowError, OSError):
-            moment = None
     return _TokenIdentity(one_line(subject, 800), moment)
 
 
