@@ -28,6 +28,8 @@ _IS_ERASED: ColumnElement[bool] = ORIGINS.c.base_url == ""
 """The origin was erased, and its document was normalised."""
 
 _COMPARED = ("datestamp", "sets", "about")
+"""The columns that _compared() has: a list may change them while the metadata is the same."""
+
 _LISTED = (
     select(DOCUMENTS.c.catalogue_document_id, *ORIGINS.c["document_id", "revision", *_COMPARED])
     .join(ORIGINS, ORIGIN_OF_CURRENT)
@@ -83,20 +85,17 @@ def restamp(session: Session, documents: Sequence[ListedDocument]) -> Mapping[in
 
     Returns the current documents that changed, by number in the catalogue: the new sets; None if they are the same.
     """
-    listed = {
-        (each.document_id, each.revision): each.origin
-        for each in documents
-        if each.origin and not too_long(each.origin)
-    }
+    listed = {(each.document_id, each.revision): each.origin for each in documents}
     changed, rows = dict[int, Sequence[str] | None](), []
-    known = session.connection().execute(_LISTED, {"documents": [document_id for document_id, _ in listed]})
-    for number, document_id, revision, *before in known:
-        if (origin := listed.get((document_id, revision))) is None:
+    known = session.connection().execute(_LISTED, {"documents": [document_id for document_id, _ in listed]}).all()
+    for number, document_id, revision, datestamp, sets, about in known:
+        origin = listed.get((document_id, revision))
+        if origin is None or (datestamp, sets, about) == _compared(origin) or too_long(origin):
             continue
-        values, sets = _listed(origin), before[_COMPARED.index("sets")]
+        values = _listed(origin)
         if sets != values["sets"] and sorted(json.loads(sets)) == sorted(json.loads(values["sets"])):
             values["sets"] = sets  # a repository may list the sets of a record in any order
-        if before != [values[name] for name in _COMPARED]:
+        if (datestamp, sets, about) != tuple(values[name] for name in _COMPARED):
             changed[number] = None if sets == values["sets"] else origin.sets
             rows.append({"this": document_id, "number": revision, **values})
     if rows:
@@ -183,12 +182,14 @@ def _origin(upload: Upload) -> Mapping[str, object] | None:
 
 def _listed(origin: RecordOrigin) -> dict[str, str]:
     """The values that may differ in the next list, while the metadata is the same."""
-    return {
-        "datestamp": origin.datestamp[:40],
-        "response_date": origin.response_date[:40],
-        "sets": _sets_as_json(origin.sets),
-        "about": json.dumps([each.decode("utf-8", "replace") for each in origin.about]) if origin.about else "[]",
-    }
+    datestamp, sets, about = _compared(origin)
+    return {"datestamp": datestamp, "response_date": origin.response_date[:40], "sets": sets, "about": about}
+
+
+def _compared(origin: RecordOrigin) -> tuple[str, str, str]:
+    """The values of `_COMPARED`."""
+    about = json.dumps([each.decode("utf-8", "replace") for each in origin.about]) if origin.about else "[]"
+    return origin.datestamp[:40], _sets_as_json(origin.sets), about
 
 
 _ERASED: Mapping[str, object] = {**dict.fromkeys(_TEXTS, ""), "about": "[]", "altered": True, "received": None}
