@@ -11,7 +11,7 @@ from typing import BinaryIO, cast
 
 Data = bytes | mmap
 
-IN_MEMORY = 1_048_576
+IN_MEMORY = 2_097_152
 """Bytes of an answer; a longer one is on the disk."""
 
 LONGEST_TAG = 65_536
