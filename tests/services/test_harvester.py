@@ -76,6 +76,25 @@ def test_the_progress_of_a_site_ends_although_its_row_cannot_be_used(harvester: 
     assert watched.told == [("left", "alder", 0)]
 
 
+def test_one_site_is_harvested_by_its_number_due_or_not(harvester: Harvester, server: HttpServer) -> None:
+    harvester.add_site("due", server.url("/due.xml"))
+    number = harvester.add_site("alder", publish(server, "a.1.1"), datenextharvest="2999-12-24")
+    with harvester.opened(clock=lambda: NOON) as opened:
+        result = opened.harvest_site(number)
+        assert sites_of(opened, result.run_id) == {"alder": "named"}
+    assert set(harvester.held()) == {"a.1.1"}
+
+
+def test_a_site_that_is_not_there_or_switched_off_is_not_harvested_by_its_number(harvester: Harvester) -> None:
+    number = harvester.add_site("off", "https://alder.example.org/list.xml", enabled=False)
+    with harvester.opened() as opened:
+        with pytest.raises(ScheduleError, match=f"no site with the number {number + 1}"):
+            opened.harvest_site(number + 1)
+        with pytest.raises(ScheduleError, match="off is switched off"):
+            opened.harvest_site(number)
+    assert harvester.rows("SELECT * FROM harvest_run") == []
+
+
 def test_a_dry_run_has_a_result_a_journal_and_reports_and_leaves_nothing(
     harvester: Harvester, server: HttpServer
 ) -> None:

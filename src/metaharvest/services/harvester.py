@@ -16,7 +16,7 @@ from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from metaharvest.errors import DatabaseError, MetaharvestError, SettingsError
+from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError, SettingsError
 from metaharvest.model.requests import Actor
 
 if TYPE_CHECKING:
@@ -265,6 +265,16 @@ class Harvester:
         from metaharvest.harvest.run import run_once
 
         return run_once(self.setup, request, progress or Progress(), stop)
+
+    def harvest_site(self, site_id: int, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
+        """Run this site alone, due or not. Raises ScheduleError if there is none, or it is off."""
+        from metaharvest.harvest.run import RunRequest
+        from metaharvest.sites.registry import read_site
+
+        site = self.read(read_site, site_id)
+        if site is None:
+            raise ScheduleError(f"There is no site with the number {site_id}.")
+        return self.run(RunRequest(self.today(), (site.name,)), progress, stop)
 
     @contextmanager
     def dry_run(self, request: RunRequest, progress: Progress | None = None) -> Iterator[DryRun]:
