@@ -36,6 +36,10 @@ _CATEGORIES = {
 }
 
 
+_SINGLE = ("LITERAL", "NOT_LITERAL", "ANY", "IN")
+"""Elements that take one character."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Atom:
     """One character of `among`, with its repetitions. `keeps`: it gives nothing back (possessive).
@@ -66,6 +70,45 @@ def why_costly(pattern: str | bytes, flags: int = 0, *, searched: bool, whole: b
         if why := _costly_row(atoms, searched=searched):
             return why
     return ""
+
+
+def loses_its_place(pattern: str | bytes, flags: int = 0) -> bool:
+    """True if a possessive group may take characters although its last round fails: Python before 3.11.5 does so.
+
+    A last alternative that always fails, `(?:...|(?!))*+`, takes such a Python back to the place of the round. See
+    https://github.com/python/cpython/issues/106052.
+    """
+    return any(_may_lose(name, value) for name, value in _elements(_parser.parse(pattern, flags)))
+
+
+def _may_lose(name: Any, value: Any) -> bool:
+    if str(name) != "POSSESSIVE_REPEAT":
+        return False
+    [(kind, inner), *more] = value[2]
+    if str(kind) == "SUBPATTERN" and inner[0] is None:
+        [(kind, inner), *more] = inner[3]
+    if more:
+        return True
+    if str(kind) != "BRANCH":
+        return str(kind) not in _SINGLE
+    last = inner[1][-1]
+    ends = len(last) == 1 and (str(last[0][0]) == "FAILURE" or (str(last[0][0]) == "ASSERT_NOT" and not last[0][1][1]))
+    return not ends and not all(len(each) == 1 and str(each[0][0]) in _SINGLE for each in inner[1])
+
+
+def _elements(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """All elements of a parsed expression."""
+    for name, value in tree:
+        yield name, value
+        kind = str(name)
+        if kind == "BRANCH":
+            inner = value[1]
+        elif kind in ("SUBPATTERN", "MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT", "ASSERT", "ASSERT_NOT"):
+            inner = [value[-1]]
+        else:
+            inner = [value] if kind == "ATOMIC_GROUP" else []
+        for each in inner:
+            yield from _elements(each)
 
 
 def _costly_row(atoms: Sequence[_Atom], *, searched: bool) -> str:

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lint.expressions import why_costly
+from lint.expressions import loses_its_place, why_costly
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "metaharvest"
 
 _FUNCTIONS = ("compile", "search", "match", "fullmatch", "sub", "subn", "findall", "finditer", "split")
+_LOST = "before Python 3.11.5 a possessive group needs `|(?!)` as its last alternative, to keep its place if it fails"
 _ANCHORED = ("match", "fullmatch")
 _EXEMPT = re.compile(r"# bounded: \w")
 _LISTS = ("list", "List", "Sequence")
@@ -83,6 +84,8 @@ def _expressions(tree: ast.Module) -> Iterator[Costly]:
         why = why_costly(pattern, flags, searched=searched, whole=whole or "fullmatch" in methods)
         if why:
             yield Costly(node.lineno, f"{pattern!r} ({', '.join(sorted(methods))}): {why}")
+        if loses_its_place(pattern, flags):
+            yield Costly(node.lineno, f"{pattern!r}: {_LOST}")
 
 
 def _function_of_re(function: ast.expr) -> str:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from lint.expressions import why_costly
+from lint.expressions import loses_its_place, why_costly
 from lint.foreign_text import found_in
 
 COSTLY = [
@@ -121,3 +121,24 @@ def test_an_exemption_says_why() -> None:
 )
 def test_memberships_in_lists(body: str, is_found: bool) -> None:
     assert bool(lines_of(f"def f(texts, names, a, given: list[str]):\n    {body}\n")) is is_found
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"(?:-\w++)*+x", r"(?:a|-\w++)?+x", r"(?:(?!-->).)*+-->", r"(?:%[0-9A-F]{2}|[a-z]){0,3}+", r"(?P<x>a|-\w+)++"],
+)
+def test_possessive_groups_that_lose_their_place_are_found(pattern: str) -> None:
+    assert loses_its_place(f"<{pattern}")
+    assert loses_its_place(f"(?:a|<{pattern})*")
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"[a-z]*+x", r"(?:-\w++|(?!))*+x", r"(?:[^\W\d]|[-.])++x", r"(?>(?:-\w++)*)x", r"(?:-\w+)*x", r"x?+"]
+)
+def test_possessive_groups_that_keep_their_place_are_not_found(pattern: str) -> None:
+    assert not loses_its_place(pattern)
+
+
+def test_the_message_says_how_a_possessive_group_keeps_its_place() -> None:
+    [found] = found_in('import re\nX = re.compile(r"(?:-[a-z]++)*+x")\nX.match("")\n')
+    assert "`|(?!)` as its last alternative" in found.message

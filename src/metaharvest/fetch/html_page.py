@@ -31,7 +31,7 @@ _CHARSET = re.compile(
     r"""<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9._:-]+)""", re.IGNORECASE
 )
 _HTML = re.compile(
-    r"""(?:[\s\ufeff]|<!--.*?-->|<\?.*?\?>|<!(?!--|doctype\s+html\b).*?>)*+
+    r"""(?:[\s\ufeff]|<!--.*?-->|<\?.*?\?>|<!(?!--|doctype\s+html\b).*?>|(?!))*+
     (?:<!doctype\s+html\b|<(?:[a-z_][\w.-]*:)?(?:html|head|body|title|meta)(?=[\s/>]|\Z))""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )

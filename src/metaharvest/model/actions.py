@@ -118,9 +118,9 @@ _FOR_EVERYBODY = ("check", "list", "oai", "filter", "normalize")
 """Commands that need neither settings nor a database."""
 
 _BEGINNING = "`metaharvest"
-_WORD = r"(?:[^\s'\"`\\]|'[^']*'|\"'\")++"
+_WORD = r"(?:[^\s'\"`\\]|'[^']*'|\"'\"|(?!))++"
 _WORDS = re.compile(_WORD)
-_COMMAND = re.compile(rf"`metaharvest((?: {_WORD})++)`")
+_COMMAND = re.compile(rf"`metaharvest((?: {_WORD}|(?!))++)`")
 _QUOTED = re.compile(r"'([^']*)'|\"(')\"")
 _PLACEHOLDER = re.compile(r"[A-Z][A-Z_]+")
 

@@ -12,7 +12,7 @@ XSI = "http://www.w3.org/2001/XMLSchema-instance"
 OAI_DOMAIN = r"[A-Za-z][A-Za-z0-9-]*(\.[A-Za-z][A-Za-z0-9-]*)+"
 """The domain of an oai-identifier 2.0, as a regular expression."""
 
-_CHARACTERS = r"(?:[A-Za-z0-9\-_.!~*'();/?:@&=+$,]++|%[0-9A-Fa-f]{2})++"
+_CHARACTERS = r"(?:[A-Za-z0-9\-_.!~*'();/?:@&=+$,]++|%[0-9A-Fa-f]{2}|(?!))++"
 _KNOWN = re.compile(rf"(oai:{OAI_DOMAIN}:|doi:10\.|hdl:|urn:[A-Za-z0-9-]+:|info:|ark:|https?://){_CHARACTERS}")
 
 

@@ -17,8 +17,8 @@ from metaharvest.validation import identity, wellformed
 
 _DECLARATION = re.compile(r"\ufeff?\s*<\?xml\s[^<>]{0,300}\?>")
 _ENCODING = re.compile(r"(\sencoding\s*=\s*)(\"[^\"]*\"|'[^']*')")
-_START_TAG = re.compile(r"<[A-Za-z_][\w.:-]*(?:\s+[\w.:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*+\s*/?>")
-_COMMENT_OR_INSTRUCTION = re.compile(r"<!--(?:(?!-->).)*+-->|<\?(?:(?!\?>).)*+\?>", re.DOTALL)
+_START_TAG = re.compile(r"<[A-Za-z_][\w.:-]*(?:\s+[\w.:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*')|(?!))*+\s*/?>")
+_COMMENT_OR_INSTRUCTION = re.compile(r"<!--(?:(?!-->).|(?!))*+-->|<\?(?:(?!\?>).|(?!))*+\?>", re.DOTALL)
 _UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _MOST_BYTES = 20_971_520
 """The largest document that is corrected."""

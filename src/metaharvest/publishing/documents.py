@@ -240,11 +240,11 @@ def _content(path: Path) -> bytes:
 
 # -- the packageId in the bytes
 
-_MISC = r"(?:[ \t\r\n]++|<\?(?s:.*?)\?>|<!--(?s:.*?)-->)*+"
-_DOCTYPE = r"(?:<!DOCTYPE(?:[^\[>\"']|\"[^\"]*\"|'[^']*')*+>)?+"
+_MISC = r"(?:[ \t\r\n]++|<\?(?s:.*?)\?>|<!--(?s:.*?)-->|(?!))*+"
+_DOCTYPE = r"(?:<!DOCTYPE(?:[^\[>\"']|\"[^\"]*\"|'[^']*'|(?!))*+>|(?!))?+"
 _ATTRIBUTE = r"[ \t\r\n]+(?!packageId[ \t\r\n]*=)[^ \t\r\n=/>]+[ \t\r\n]*=[ \t\r\n]*(?:\"[^\"]*\"|'[^']*')"
 _ROOT = re.compile(
-    rf"\ufeff?{_MISC}{_DOCTYPE}{_MISC}<[^!?/ \t\r\n>]+(?:{_ATTRIBUTE})*+"
+    rf"\ufeff?{_MISC}{_DOCTYPE}{_MISC}<[^!?/ \t\r\n>]+(?:{_ATTRIBUTE}|(?!))*+"
     r"[ \t\r\n]+(?P<attribute>packageId)[ \t\r\n]*=[ \t\r\n]*(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)')"
 )
 _MARKS = (

@@ -20,8 +20,8 @@ All others are read as UTF-8. US-ASCII is a part of it.
 
 _CHARSET = re.compile(r"""(?i)\bcharset\s*=\s*["']?([A-Za-z0-9._-]{1,40})""")
 _UNDECLARED = re.compile(
-    rb"""(\s*+(?:<\?xml\s+version\s*=\s*["']1\.\d["'](?:\s+standalone\s*=\s*["'](?:yes|no)["'])?\s*\?>)?+)"""
-    rb"""(?:\s++|<\?(?!xml\s)[^>]*+>|<!--[^>]*+>)*+"""
+    rb"""(\s*+(?:<\?xml\s+version\s*=\s*["']1\.\d["'](?:\s+standalone\s*=\s*["'](?:yes|no)["'])?\s*\?>|(?!))?+)"""
+    rb"""(?:\s++|<\?(?!xml\s)[^>]*+>|<!--[^>]*+>|(?!))*+"""
     rb"""(?=<(?:[A-Za-z_][\w.-]{0,99}:)?(?:OAI|Identify|GetRecord|List|harvestList))"""
 )
 """An answer or a list that declares no encoding, up to its root element: its declaration, instructions and comments."""

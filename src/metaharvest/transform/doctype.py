@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-_DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s+|<\?.*?\?>|<!--.*?-->)*+(<!DOCTYPE)", re.DOTALL)
+_DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s+|<\?.*?\?>|<!--.*?-->|(?!))*+(<!DOCTYPE)", re.DOTALL)
 _EXTERNAL_ONLY = re.compile(
     rb"<!DOCTYPE\s+[^\s\[>\"']+(?:\s+(?:SYSTEM|PUBLIC\s+(?:\"[^\"]*\"|'[^']*'))\s+(?:\"[^\"]*\"|'[^']*'))?\s*>"
 )

@@ -15,7 +15,7 @@ from metaharvest.transform.doctype import HasDeclarations, without_doctype
 
 _PLAIN = re.compile(
     rb"""(?:<\?xml version=["']1\.0["'](?: encoding=["'](?:UTF|utf)-8["'])?\?>\s*+)?"""
-    rb"""(?P<start><[A-Za-z_][^\s/>]*+)(?P<attributes>(?:[^"'>]|"[^"]*+"|'[^']*+')*+)>"""
+    rb"""(?P<start><[A-Za-z_][^\s/>]*+)(?P<attributes>(?:[^"'>]|"[^"]*+"|'[^']*+'|(?!))*+)>"""
 )
 """The beginning of a document in UTF-8 that has nothing but a declaration before its root element."""
 

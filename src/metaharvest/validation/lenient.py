@@ -21,9 +21,9 @@ from lxml import etree
 _ENCODED = r"\x00-\x20<>\"{}|\\^`\x7f-\U0010ffff"
 """The characters that Xerces percent-encodes before it checks the syntax."""
 
-_PATH = rf"(?:[A-Za-z0-9\-_.!~*'();/:@&=+$,{_ENCODED}]|%[0-9A-Fa-f]{{2}})*+"
-_REST = rf"(?:[A-Za-z0-9\-_.!~*'();/?:@&=+$,\[\]{_ENCODED}]|%[0-9A-Fa-f]{{2}})*+"
-_OPAQUE = rf"(?:[A-Za-z0-9\-_.!~*'();/:@&=+$,\[\]{_ENCODED}]|%[0-9A-Fa-f]{{2}})*+"
+_PATH = rf"(?:[A-Za-z0-9\-_.!~*'();/:@&=+$,{_ENCODED}]|%[0-9A-Fa-f]{{2}}|(?!))*+"
+_REST = rf"(?:[A-Za-z0-9\-_.!~*'();/?:@&=+$,\[\]{_ENCODED}]|%[0-9A-Fa-f]{{2}}|(?!))*+"
+_OPAQUE = rf"(?:[A-Za-z0-9\-_.!~*'();/:@&=+$,\[\]{_ENCODED}]|%[0-9A-Fa-f]{{2}}|(?!))*+"
 _URI = (
     rf"(?:[A-Za-z][A-Za-z0-9+.\-]*:(?![#]|\Z)(?:(?=/|\?){_PATH}|(?![/?]){_OPAQUE})|(?![^/?#]*:){_PATH})"
     rf"(?:\?{_REST})?(?:\#{_REST})?"

@@ -31,15 +31,15 @@ _LONG_TEXT = 10_000
 _LONGEST_NAMES = 200
 _SIMILAR = 0.75
 
-_NAME = r"[^\W\d][\w.\-]*+(?::[^\W\d][\w.\-]*+)?+"
+_NAME = r"[^\W\d][\w.\-]*+(?::[^\W\d][\w.\-]*+|(?!))?+"
 # bounded: what has no end matches to the end of the text, so that nothing is tried again
 _TOKEN = re.compile(
     r"<!--(?:.*?-->|.*)"
     r"|<!\[CDATA\[(?:.*?\]\]>|.*)"
     r"|<\?(?:.*?\?>|.*)"
     r"|<![^>]*+>?+"
-    rf"|<(?P<blank>[ \t]++|\\)?+(?P<slash>/?+)(?P<name>{_NAME})"
-    r"(?P<rest>(?:\"[^\"<]*+\"|'[^'<]*+'|[^<>\"'])*+)(?P<end>>?+)",
+    rf"|<(?P<blank>[ \t]++|\\|(?!))?+(?P<slash>/?+)(?P<name>{_NAME})"
+    r"(?P<rest>(?:\"[^\"<]*+\"|'[^'<]*+'|[^<>\"']|(?!))*+)(?P<end>>?+)",
     re.DOTALL,
 )
 _CLOSING = re.compile(rf"[^<]*+</({_NAME})")

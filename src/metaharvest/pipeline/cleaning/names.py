@@ -97,7 +97,7 @@ _LETTERS = r"(?:[^\W\d_]|[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0eff\u
 
 _INITIALS = re.compile(r"(?:[^\W\d_]\.?[\s-]?){1,4}\.?|(?:[^\W\d_]h?\.[\s-]?){1,6}")
 _DOTTED = re.compile(r"(?:[^\W\d_a-z]|[A-Z][hrltu])\.(?:[\s-]?(?:[^\W\d_a-z]|[A-Z][hrltu])\.){0,5}|[A-Z]\.-?[A-Z]")
-_WORD = re.compile(rf"{_LETTERS}(?:[-'’ʼ.·ʻ`´]{_LETTERS})*+\.?")
+_WORD = re.compile(rf"{_LETTERS}(?:[-'’ʼ.·ʻ`´]{_LETTERS}|(?!))*+\.?")
 _BETWEEN = frozenset(("and", "&", "und", "et", "y", "e", "i", "og", "och", "en", "и", "та", "και", "with", "và"))
 """Words between two names."""
 

@@ -45,7 +45,7 @@ _ABBREVIATION = re.compile(
 _UPPER = r"[^\W\d_a-zà-öø-ÿа-яё]"
 _INITIALS = rf"(?:{_UPPER}{{1,3}}(?:\.[\s-]?{_UPPER}(?!\s[^\W\d_])){{0,4}}\.?|{_UPPER}[^\W\d_]{{0,2}}\.)(?![^\W\d_])"
 _PARTICLES = (
-    r"(?:(?:de|da|do|dos|del|della|di|la|le|van|von|der|den|ter|ten|zu|zur|af|el|al|bin|ibn)[\s'’-]|d'|d’){0,3}+"
+    r"(?:(?:de|da|do|dos|del|della|di|la|le|van|von|der|den|ter|ten|zu|zur|af|el|al|bin|ibn)[\s'’-]|d'|d’|(?!)){0,3}+"
 )
 _SURNAME = (
     rf"{_PARTICLES}(?:(?:Van|Von|De|Da|Di|La|Le|Del|Der|Den|Mac|St\.?)\s){{0,2}}"

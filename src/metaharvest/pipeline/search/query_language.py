@@ -42,7 +42,7 @@ _SCHEMES = (
 )  # fmt: skip
 """Words of this kind begin an identifier, which a person pastes; they are no fields."""
 
-_DOI = r'(?:https?://(?:dx\.)?doi\.org/|doi:)?10\.\d{4,9}/(?:\([^\s()]*\)|[^\s()"“”„])++'
+_DOI = r'(?:https?://(?:dx\.)?doi\.org/|doi:)?10\.\d{4,9}/(?:\([^\s()]*\)|[^\s()"“”„]|(?!))++'
 """A DOI: brackets in it are a part of it."""
 
 _TOKEN = re.compile(

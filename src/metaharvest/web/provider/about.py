@@ -19,7 +19,7 @@ PROVENANCE = "http://www.openarchives.org/OAI/2.0/provenance"
 RIGHTS = "http://www.openarchives.org/OAI/2.0/rights/"
 _ORIGIN = f"{{{PROVENANCE}}}originDescription"
 _VALUES = [f"{{{PROVENANCE}}}{name}" for name in ("baseURL", "identifier", "datestamp", "metadataNamespace")]
-_CHARACTERS = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?#]++|%[0-9A-Fa-f]{2})*+")
+_CHARACTERS = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?#]++|%[0-9A-Fa-f]{2}|(?!))*+")
 _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*+:[A-Za-z0-9\-._~:]++")
 """Most identifiers: a scheme, and characters that need no further look."""
 
