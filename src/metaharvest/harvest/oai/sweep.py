@@ -19,7 +19,7 @@ source repository, window by window, are in sources/oai_pmh/sweep.py.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import date
@@ -61,11 +61,6 @@ _AT_ONCE = 64
 """Records of a page that are checked and stored at a time: enough to keep the worker processes busy."""
 
 
-_MANY = 1_000
-_SIZE = 1_000_000
-"""Records and bytes of the first parts of an answer, which are harvested together."""
-
-
 class SweepIncomplete(Exception):
     """A sweep broke off, or has ended with holes: `row` says why, `tally` counts the documents until then."""
 
@@ -100,7 +95,7 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     incomplete: SweepIncomplete | None = None
     has_ended = True
     try:
-        async with aclosing(listing.pages) as pages, aclosing(_joined(pages)) as listed:
+        async with aclosing(listing.pages) as listed:
             async for page in listed:
                 if why := ctx.deadlines.stop_reason() or next(iter(target.health.given_up), None):
                     raise ListIncomplete(why)
@@ -125,44 +120,6 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     if incomplete is not None:
         raise incomplete
     return tally
-
-
-async def _joined(pages: AsyncGenerator[Page, None]) -> AsyncGenerator[Page, None]:
-    """The pages. The first parts of an answer are joined: each alone costs as much as 20 records more.
-
-    Later parts of a long answer are not, for its memory. If the list breaks off, the parts that came are given before
-    its error.
-    """
-    parts: list[Page] = []
-    is_long = False
-
-    def whole() -> Page:
-        joined = replace(
-            parts[-1],
-            records=[record for part in parts for record in part.records],
-            findings=tuple(finding for part in parts for finding in part.findings),
-        )
-        parts.clear()
-        return joined
-
-    try:
-        async for page in pages:
-            parts.append(page)
-            ends = page.checkpoint is not None or page.reports_end
-            is_long = is_long or sum(len(each.records) for each in parts) >= _MANY or sum(map(_size, parts)) >= _SIZE
-            if ends or is_long:
-                yield whole() if len(parts) > 1 else parts.pop()
-            is_long = is_long and not ends
-    except (ListIncomplete, FetchError):
-        if parts:
-            yield whole()
-        raise
-    if parts:
-        yield whole()
-
-
-def _size(page: Page) -> int:
-    return sum(len(each.content or b"") for each in page.records)
 
 
 class _Sweep:
