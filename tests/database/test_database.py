@@ -458,6 +458,7 @@ def test_a_missing_driver_is_told_with_the_extra_that_installs_it(tmp_path: Path
     ("options", "sentence"),
     [
         ("foo=1", "PyMySQL has no option 'foo'. Correct its name, or leave it out."),
+        ("charset=latin1&charset=utf8", "the option charset is there twice. Leave one of them out."),
         ("charset=klingon", "PyMySQL has no charset 'klingon'. Leave it out: utf8mb4 is used."),
         ("ssl_ca=/etc/no/such.pem", "the file /etc/no/such.pem, which ssl_ca names, is not there."),
     ],

@@ -57,8 +57,10 @@ def tell(folder: Path, *arguments: str) -> Told:
 def initialize(folder: Path) -> None:
     """`init`, where the tables, which take longest, are there already if the database is the default one."""
     settings = folder / "metaharvest.toml"
-    if not settings.exists() or "[database]" not in settings.read_text(encoding="utf-8"):
-        (folder / "metaharvest.db").write_bytes(empty_sqlite_file())
+    database = folder / "metaharvest.db"
+    is_default = not settings.exists() or "[database]" not in settings.read_text(encoding="utf-8")
+    if is_default and not database.exists():
+        database.write_bytes(empty_sqlite_file())
     tell(folder, "init")
 
 

@@ -102,6 +102,8 @@ def driver_error(engine: Engine) -> str:
     from pymysql.charset import charset_by_name
     from pymysql.connections import Connection as PyMySQLConnection
 
+    if twice := [name for name, value in url.query.items() if not isinstance(value, str)]:
+        return f"the option {one_line(twice[0], 60)} is there twice. Leave one of them out."
     charset = str(url.query.get("charset", "utf8mb4"))
     if charset_by_name(charset) is None:
         return f"PyMySQL has no charset '{one_line(charset, 60)}'. Leave it out: utf8mb4 is used."

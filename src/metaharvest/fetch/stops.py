@@ -54,6 +54,8 @@ class _Ending:
         self._calling.__exit__(kind, error, traceback)
         try:
             await self._timeout.__aexit__(kind, error, traceback)
+            if isinstance(error, TimeoutError):
+                raise error
         except TimeoutError as timeout:
             if (why := self._stops.stop_reason()) is None:
                 raise

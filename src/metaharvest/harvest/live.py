@@ -52,7 +52,7 @@ class _Site:
 
 
 class _InPhase:
-    """A context in which a document counts in this phase; any number of documents use the same one at a time."""
+    """A context in which a document counts in this phase. Many documents may use one context at a time."""
 
     __slots__ = ("_phase", "_under_way")
 

@@ -194,7 +194,11 @@ class HttpClient:
             if not pause(wait):
                 break
         if isinstance(outcome, Unanswered):
-            raise outcome
+            try:
+                raise outcome
+            finally:
+                # Its traceback has this frame: without the name, the document's bytes go at once.
+                del outcome
         return outcome
 
     def close(self) -> None:

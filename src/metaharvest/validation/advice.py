@@ -35,7 +35,7 @@ def about_date(value: str, kinds: Collection[str]) -> tuple[str, str]:
     wanted = " or ".join(forms)
     if any(_WRITTEN[kind].fullmatch(shown) for kind in FORMS if kind in kinds):
         return _no_such(shown, kinds)
-    if "date" in kinds and (month := re.fullmatch(r"(\d{4})-(\d\d?)", shown)):
+    if "date" in kinds and (month := re.fullmatch(r"([0-9]{4})-([0-9]{1,2})", shown)):
         or_year = f", or the year alone: {month[1]}" if "gYear" in kinds else ""
         example = f"{month[1]}-{month[2]:0>2}-01"
         return f"is a month, and not written as {wanted}.", f"Write the whole day, as in {example}{or_year}."

@@ -40,7 +40,7 @@ def _agents(element: etree._Element, source: str) -> Iterator[Agent]:
         source,
         said=Parts(kind, plain(element.find("{*}familyName")), plain(element.find("{*}givenName"))),
         identifiers=[plain(each) for each in islice(element.iterchildren("{*}nameIdentifier"), MOST)],
-        role=element.get("contributorType") or None,
+        role=(element.get("contributorType") or None) if element.tag.endswith("}contributor") else None,
     )
 
 

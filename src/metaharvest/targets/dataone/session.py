@@ -46,7 +46,7 @@ class _Series:
     series_id: str | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DataOneSession:
     """The node, for any site: the token or the certificate in the settings is our identity.
 
