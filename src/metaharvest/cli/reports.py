@@ -174,7 +174,7 @@ def drop(invocation: Invocation, report_id: int, reason: str) -> None:
 
     Example: metaharvest reports drop 12
     """
-    dropped = services.reports.drop(invocation.harvester, report_id, reason)
+    dropped = services.reports.drop(invocation.harvester, report_id, reason=reason)
     number = dropped.waiting + dropped.refused
     if number:
         deliveries = counted(number, "delivery was", "deliveries were")

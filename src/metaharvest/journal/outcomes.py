@@ -121,15 +121,17 @@ def write(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> Non
 
 def _write_all(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> None:
     outcomes = _stored(session, entries, stamp)
-    restamping: dict[TransactionalTarget, list[ListedDocument]] = {}
+    restamping: dict[int, list[ListedDocument]] = {}
+    targets: dict[int, TransactionalTarget] = {}
     for entry in entries:
         if entry.deleting is not None:
             ours = entry.site_run.site.site_id, stamp.now, entry.site_run.same_origin.others
             entry.deleting.delete(Deletion(entry.outcome.document, *ours), session)
         if entry.restamping is not None:
-            restamping.setdefault(entry.restamping, []).append(entry.outcome.document)
-    for target, documents in restamping.items():
-        target.restamp(documents, session)
+            restamping.setdefault(id(entry.restamping), []).append(entry.outcome.document)
+            targets[id(entry.restamping)] = entry.restamping
+    for key, documents in restamping.items():
+        targets[key].restamp(documents, session)
     site_runs = {id(entry.site_run): entry.site_run for entry in entries}
     about = {key: whose(site_run) for key, site_run in site_runs.items()}
     write_log(
@@ -170,14 +172,16 @@ def is_lost(error: Exception) -> bool:
 
 def _stored(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> list[Outcome]:
     """The outcomes, after what was fetched has been put into the target: inserted or updated, as it turned out."""
-    uploads: dict[TransactionalTarget, list[Upload]] = {}
+    uploads: dict[int, list[Upload]] = {}
+    targets: dict[int, TransactionalTarget] = {}
     for entry in entries:
         if entry.storing:
             ours = entry.site_run.site.site_id, stamp.now, entry.site_run.same_origin.others
             upload = Upload(entry.storing.fetched, *ours, title=entry.outcome.title)
-            uploads.setdefault(entry.storing.target, []).append(upload)
-    actions = {target: iter(target.upload(each, session)) for target, each in uploads.items()}
-    kinds = (_KINDS[next(actions[each.storing.target])] if each.storing else each.outcome.kind for each in entries)
+            uploads.setdefault(id(entry.storing.target), []).append(upload)
+            targets[id(entry.storing.target)] = entry.storing.target
+    actions = {key: iter(targets[key].upload(each, session)) for key, each in uploads.items()}
+    kinds = (_KINDS[next(actions[id(each.storing.target)])] if each.storing else each.outcome.kind for each in entries)
     return [
         entry.outcome if entry.outcome.kind is kind else replace(entry.outcome, kind=kind)
         for entry, kind in zip(entries, kinds, strict=True)

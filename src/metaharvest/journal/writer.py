@@ -45,6 +45,9 @@ _FURTHER_TRIES = 3
 _MEMORY_SECONDS = 0.5
 """The time until a transaction that had no memory is tried again: large documents hold it while they are checked."""
 
+_MEMORY_TRIES = 6
+"""The number of such waits of one writer, so that heartbeats go on."""
+
 _RUNS = Base.metadata.tables[HarvestRun.__tablename__]
 _HEARTBEAT = (
     update(_RUNS)
@@ -135,6 +138,7 @@ class Writer:
         self._hurry = threading.Event()
         self._is_open = True
         self._failure: DatabaseError | RunLost | None = None
+        self._memory_tries_left = _MEMORY_TRIES
         self.stored: Callable[[int], None] = lambda size: None
         self.without_room: set[int] = set()
         self._stored_by: Counter[int] = Counter()
@@ -283,9 +287,10 @@ class Writer:
                 with self._transaction() as session:
                     return self._write(session, notes, requests)
             except MemoryError:
-                if not tries_left:
+                if not self._memory_tries_left:
                     raise
-                tries_left -= 1
+                self._memory_tries_left -= 1
+                log.warning("There was no memory to write the journal; it is tried again in %s s", _MEMORY_SECONDS)
                 time.sleep(_MEMORY_SECONDS)
             except (DatabaseError, RunLost) as error:
                 if tries_left and is_locked_out(error):

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, timedelta
 from enum import StrEnum
-from statistics import median
 from typing import Any
 
 from sqlalchemy import Row, distinct, func, or_, select
@@ -320,8 +319,14 @@ def _days_until_fixed(session: Session, first_day: date, last_day: date) -> list
 
 def _median(days: Sequence[tuple[int, int]]) -> float | None:
     """The median of days, each with its number; in the middle of two, if it lies between them."""
-    each = [day for day, number in days for _ in range(number)]
-    return float(median(each)) if each else None
+    total = sum(number for _, number in days)
+    if not total:
+        return None
+    middle, passed, found = ((total - 1) // 2, total // 2), 0, []
+    for each, number in days:
+        found += [each for place in middle if passed <= place < passed + number]
+        passed += number
+    return sum(found) / len(found)
 
 
 def _rules(session: Session, first_day: date, last_day: date) -> list[RuleOfYear]:

@@ -53,7 +53,6 @@ _PREVIOUS = (
         HarvestSiteRun.site_schedule_id == bindparam("site"),
         HarvestSiteRun.site_run_id < bindparam("site_run"),
         IS_FULL,
-        IS_FULL,
         IS_REAL,
         HarvestSiteRun.status.in_(HARVESTED),
     )

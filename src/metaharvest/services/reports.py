@@ -90,7 +90,7 @@ def recipients_now(harvester: Harvester, report_id: int) -> tuple[Sequence[str],
             return (), str(error)
 
 
-def drop(harvester: Harvester, report_id: int, reason: str = "") -> Dropped:
+def drop(harvester: Harvester, report_id: int, *, reason: str = "") -> Dropped:
     """Stop the delivery of this report; the number of dropped deliveries. Raises MetaharvestError."""
     by, reason = harvester.actor.name, " ".join(reason.split())
     if len(reason) > _LONGEST_REASON:

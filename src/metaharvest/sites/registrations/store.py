@@ -165,7 +165,7 @@ def of_site(session: Session, site_id: int, kind: Kind, states: Iterable[State])
 
 
 def end_pauses(session: Session, site_id: int) -> bool:
-    """End the pauses that contacts of a site have made; false if there are none."""
+    """End the stored pauses that contacts of a site have made; false if there are none."""
     table = SiteRegistration
     of_site = table.site_schedule_id == site_id, table.kind == Kind.PAUSE.value, table.state == State.ACCEPTED.value
     ended = session.connection().execute(update(table).where(*of_site).values(state=State.EXPIRED.value))

@@ -122,7 +122,7 @@ def resend(visit: Visit) -> Response:
 def drop(visit: Visit) -> Response:
     """Stop the delivery of a mail."""
     report = _report(visit)
-    done = reports.drop(visit.harvester, report.report_id, visit.form.text("reason"))
+    done = reports.drop(visit.harvester, report.report_id, reason=visit.form.text("reason"))
     number = done.waiting + done.refused
     notice = f"{counted(number, 'delivery', 'deliveries')} dropped." if number else "Nothing of it waited."
     return visit.redirect(_PATH, report.report_id, notice=notice)
