@@ -30,6 +30,8 @@ from metaharvest.model import OutcomeKind
 from metaharvest.model.actions import todo
 from metaharvest.reports.admin_view import AdminView
 from metaharvest.reports.digest_view import DigestView
+from metaharvest.reports.document_lists import NamedDocument, NamedDocuments
+from metaharvest.reports.findings import FindingGroup
 from metaharvest.reports.letters import DoorLetter
 from metaharvest.reports.parts import Total, View
 from metaharvest.reports.pipeline_notes import PipelineNote
@@ -133,6 +135,7 @@ _TEXTS = {
     "docid": "alder.1.1",
     "last_harvest": "2026-11-15",
     "link": "https://harvest.example.org/console/register/address/0123456789abcdef",
+    "name": "alder-creek-experimental-forest",
     "next_harvest": "2026-11-23",
     "page": "https://harvest.example.org/console/site/1.739212.0123456789abcdef",
     "proof": "<!-- metaharvest-proof: 0123456789abcdef -->",
@@ -171,7 +174,10 @@ def _sample(report: Callable[..., _Report], tone: str, *, is_full: bool = True) 
 
 
 def _value(name: str, kind: Any, tone: str, is_full: bool) -> Any:
-    """A value of this kind for the field of this name. A list has a full part, and one that is not."""
+    """A value of this kind for the field of this name. A list has a full part, and one that is not.
+
+    A full number is larger than the length of a list, because reports show some parts, and the number of the others.
+    """
     if isinstance(kind, UnionType) and not is_full:
         return None
     if isinstance(kind, UnionType):
@@ -184,13 +190,15 @@ def _value(name: str, kind: Any, tone: str, is_full: bool) -> Any:
     if origin is tuple and not is_full and name != "weeks":
         return ()
     if origin is tuple:
-        parts = (_value(name.removesuffix("s"), kinds[0], tone, each) for each in (True, False))
+        # Reports show the last week by itself.
+        order = (not is_full, is_full) if name == "weeks" else (True, False)
+        parts = (_value(name.removesuffix("s"), kinds[0], tone, each) for each in order)
         return _TOTALS if kinds[0] is Total else tuple(parts)
     if kind is str:
         text = tone if name == "tone" else _TEXTS.get(name, name)
         return "" if name in _MAY_BE_EMPTY and not is_full else text
     if kind in (int, bool):
-        return kind(2 * is_full)
+        return kind(3 * is_full)
     return _sample(kind, tone, is_full=is_full)
 
 
@@ -198,13 +206,29 @@ def _samples(report: Callable[..., _Report]) -> list[_Report]:
     return [_sample(report, tone, is_full=is_full) for tone in _TONES for is_full in (True, False)]
 
 
+_SITES = _samples(SiteView)
+_GROUP = _sample(FindingGroup, "bad")
+_OF_LIST = replace(_GROUP.lines[0], docid="", place="", url="alder.example.org/eml.xml")
+_OTHER_SITE = replace(
+    _SITES[0],
+    start_here=(),
+    news=(replace(_GROUP, lines=(_OF_LIST,)),),
+    unchanged=NamedDocuments(1, (NamedDocument("alder.1.1", _TEXTS["url"]),)),
+    registered=(("Harvest list", _TEXTS["url"]), ("Enabled", "yes")),
+)
+"""A site report without first steps, with a problem of the list, a URL without scheme, and documents without notes."""
+
 _RUNS = [replace(each, log_file="", log_file_error="") for each in _samples(AdminView)]
+_PROBLEM = replace(_RUNS[0].problems[0], rule="target.settings")
+"""A problem with a remedy for the administrator."""
+
 _LETTERS = [_sample(DoorLetter, "good", is_full=is_full) for is_full in (True, False)]
 
 SAMPLES: Mapping[str, Sequence[View | DoorLetter]] = {
-    "site_report": _samples(SiteView),
+    "site_report": [*_SITES, _OTHER_SITE, replace(_SITES[0], is_rehearsal=False)],
     "admin_report": [
         *_RUNS,
+        replace(_RUNS[0], is_rehearsal=False, start_here=(), problems=(_PROBLEM,)),
         replace(_RUNS[0], log_file="/srv/reports/run-1.txt"),
         replace(_RUNS[0], log_file_error="No space left on device."),
         replace(_RUNS[-1], pipeline=PipelineNote("All is well.")),
