@@ -320,6 +320,16 @@ def test_a_failure_says_of_which_kind_it_is(
     assert told["error"]["message"] in said.err
 
 
+def test_a_refused_request_is_no_error_of_usage_if_the_command_line_is_right(installed: Harvester) -> None:
+    installed("users", "add", "op@example.org", "--role", "operator")
+    said = installed("contacts", "forget", "op@example.org", "--yes", "--json")
+    error = json.loads(said.out)["error"]
+    assert (error["kind"], said.code, said.err) == ("request", 2, f"{error['message']}\n")
+    said = installed("contacts", "forget", "op", "--yes", "--json")
+    assert json.loads(said.out)["error"]["kind"] == "usage"
+    assert "Usage: " in said.err
+
+
 def test_a_lock_and_a_database_that_is_away_are_told_apart(installed: Harvester) -> None:
     engine = open_url(database_url(load(installed.config)))
     with run_lock(engine):

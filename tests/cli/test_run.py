@@ -15,6 +15,8 @@ from pathlib import Path
 import click
 import pytest
 
+from metaharvest.cli.invocation import usage_errors
+from metaharvest.errors import RequestError
 from support.cli import attempt, initialize, process, tell
 from support.console import Browser
 from support.databases import on_one_database
@@ -95,6 +97,24 @@ def test_usage_errors_exit_with_two_and_a_sentence(harvester: Harvester) -> None
         assert said.code == 2, arguments
         assert said.err
         assert "Traceback" not in said.err
+
+
+@on_one_database
+def test_a_refused_request_is_one_sentence_without_control_characters(harvester: Harvester) -> None:
+    folder = harvester.folder / "x\x1b[31m"
+    folder.mkdir()
+    (folder / "file").touch()
+    said = harvester("export", "dataset", str(folder))
+    shown = str(folder).replace("\x1b", "\ufffd")
+    assert (said.code, said.err) == (2, f"{shown} is not empty. Give a new folder.\n")
+    said = harvester("reports", "drop", "1", "--reason", "r" * 1001)
+    assert (said.code, said.err) == (2, "A reason has at most 1,000 characters.\n")
+
+
+def test_errors_of_usage_have_no_control_characters() -> None:
+    with pytest.raises(click.UsageError) as raised, usage_errors():
+        raise RequestError("x\x1b[31m cannot be used.")
+    assert raised.value.message == "x\ufffd[31m cannot be used."
 
 
 @on_one_database

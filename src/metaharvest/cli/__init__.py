@@ -24,8 +24,8 @@ import click
 
 from metaharvest import __version__
 from metaharvest.cli import json_lines
-from metaharvest.cli.examples import completed
-from metaharvest.cli.invocation import Invocation
+from metaharvest.cli.examples import add_examples
+from metaharvest.cli.invocation import Invocation, usage_errors
 from metaharvest.cli.json_lines import print_failure
 from metaharvest.cli.printing import print_json
 from metaharvest.cli.signals import handled
@@ -128,6 +128,9 @@ _KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str],
 )
 """The kinds of errors in JSON: the first match counts."""
 
+_WITH_REQUEST_ERRORS = frozenset({"contacts forget", "export dataset", "reports drop"})
+"""Commands whose RequestErrors have the kind `request` in JSON: only a major version may change it (docs/json.md)."""
+
 _OBJECTS_BEFORE_COLLECTION = 30_000
 """The number of new objects after which the garbage collector looks for cycles. Few cycles are made, and with Python's
 own number of 700 the collector takes a tenth of the time. Sessions of SQLAlchemy are cycles: 750 of them, which are
@@ -153,7 +156,18 @@ def _command(name: str) -> click.Command:
     module = importlib.import_module(f"metaharvest.cli.{_MODULES.get(name, name)}")
     command = getattr(module, f"{name}_command", None) or module.command
     assert isinstance(command, click.Command)
-    return completed(command, name)
+    add_examples(command, name)
+    _translate_errors(command, name)
+    return command
+
+
+def _translate_errors(command: click.Command, words: str) -> None:
+    """Let the command with these words, and all its own commands, raise UsageError for RequestError."""
+    if command.callback is not None and words not in _WITH_REQUEST_ERRORS:
+        command.callback = usage_errors()(command.callback)
+    if isinstance(command, click.Group):
+        for name, each in command.commands.items():
+            _translate_errors(each, f"{words} {name}")
 
 
 @click.group(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-from metaharvest.cli.invocation import usage_errors
-
 EXAMPLES = {
     "demo": "metaharvest demo",
     "init": "metaharvest init",
@@ -55,13 +53,10 @@ EXAMPLES = {
 """The words of a command -> an example of a command line."""
 
 
-def completed(command: click.Command, words: str) -> click.Command:
-    """The command with these words: it and all its own commands have examples, and UsageErrors for RequestErrors."""
-    if command.callback is not None:
-        command.callback = usage_errors()(command.callback)
+def add_examples(command: click.Command, words: str) -> None:
+    """Add examples to the help of the command with these words, and of all its own commands."""
     if words in EXAMPLES and "Example" not in (command.help or ""):
         command.epilog = f"Example: {EXAMPLES[words]}"
     if isinstance(command, click.Group):
         for name, each in command.commands.items():
-            completed(each, f"{words} {name}")
-    return command
+            add_examples(each, f"{words} {name}")

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from metaharvest.cli import services
-from metaharvest.cli.invocation import AS_JSON, Invocation, require_yes
+from metaharvest.cli.invocation import AS_JSON, Invocation, require_yes, usage_errors
 from metaharvest.cli.printing import print_json, print_line, print_table
 from metaharvest.model.mappings import picked
 from metaharvest.text import clean, counted, one_line
@@ -201,7 +201,8 @@ def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> No
 
     Example: metaharvest contacts forget anna@example.org --yes
     """
-    address = services.installation.checked_address(address)
+    with usage_errors():
+        address = services.installation.checked_address(address)
     question = f"Remove {address} from everything that is stored? It cannot be undone."
     require_yes(yes, question, f"--yes to forget {address}. It cannot be undone.")
     done, stays = services.installation.forget_address(invocation.harvester, address, invocation.start)

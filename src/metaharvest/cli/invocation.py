@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from metaharvest.config.secret_references import masked
 from metaharvest.errors import RequestError
-from metaharvest.text import one_line
+from metaharvest.text import clean, one_line
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -79,7 +80,7 @@ def usage_errors() -> Iterator[None]:
     try:
         yield
     except RequestError as error:
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(clean(masked(str(error)))) from error
 
 
 @contextmanager
