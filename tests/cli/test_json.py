@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -339,6 +340,13 @@ def test_a_lock_and_a_database_that_is_away_are_told_apart(installed: Harvester)
     (installed.folder / "metaharvest.db").unlink()
     said = installed("sites", "list", "--json")
     assert (said.code, json.loads(said.out)["error"]["kind"]) == (69, "database")
+
+
+def test_short_lists_need_no_temporary_file(installed: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryFile", None)
+    for arguments in (("problems",), ("figures",), ("figures", "--per", "site")):
+        said = installed(*arguments, "--json")
+        assert (said.code, type(json.loads(said.out))) == (0, list), said.err
 
 
 def test_a_list_is_printed_whole_or_not_at_all(installed: Harvester) -> None:

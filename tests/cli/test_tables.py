@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from metaharvest.cli.printing import Column, Fitted, fit, json_text
+from metaharvest.cli.invocation import OutputForm
+from metaharvest.cli.printing import Column, Fitted, fit, json_text, print_for_program
 from metaharvest.cli.target_copy import _print
 from metaharvest.model import Finding
 from metaharvest.replication.result import CopyOutcome, CopyRequest, CopyResult, NotCopied
@@ -30,6 +31,10 @@ CELLS = [["alder-creek", "waiting", "0 0 0", "word " * 20], ["basalt-flats-of-th
 
 def shown(columns: Fitted) -> list[str]:
     return [COLUMNS[place].heading for place in columns.shown]
+
+
+def test_text_for_people_needs_no_table() -> None:
+    assert not print_for_program(OutputForm.TEXT, [], pytest.fail)
 
 
 @pytest.mark.parametrize(

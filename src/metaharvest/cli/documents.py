@@ -12,9 +12,9 @@ from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, OutputForm, called_alone, json_or_csv, parsed, trimmed
 from metaharvest.cli.printing import (
     Column,
-    is_printed,
     layout_options,
     print_fields,
+    print_for_program,
     print_json,
     print_table,
     stamp,
@@ -92,7 +92,8 @@ def documents_command(invocation: Invocation, /, limit: int | None, form: Output
     today = invocation.harvester.today()
     with invocation.harvester.reading() as session:
         rows = queries.documents.document_rows(session, wanted, today)
-        if not is_printed(form, islice(rows, limit), services.tables.listed_csv):
+        shown = islice(rows, limit)
+        if not print_for_program(form, shown, lambda: services.tables.listed_csv(shown)):
             unread = _unread(session, wanted, today) if wanted.failing else []
             _print(rows, limit or _SHOWN_TO_PEOPLE, bool(unread))
             _print_unread(unread)
@@ -283,7 +284,7 @@ def problems_command(invocation: Invocation, site: str | None, form: OutputForm)
       metaharvest problems --site basalt-flats --csv
     """
     found = invocation.harvester.read(queries.problems.open_problems, site)
-    if is_printed(form, found, services.tables.problems_csv):
+    if print_for_program(form, found, lambda: services.tables.problems_csv(found)):
         return
     if not found:
         click.echo(f"Nothing is wrong at {'any site' if site is None else one_line(site)}.")

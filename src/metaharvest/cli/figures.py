@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from functools import partial
 
 import click
 
@@ -12,10 +12,10 @@ from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import Invocation, OutputForm, day, json_or_csv, options_as
 from metaharvest.cli.printing import (
     Column,
-    is_printed,
     layout_options,
     print_csv,
     print_fields,
+    print_for_program,
     print_json,
     print_table,
 )
@@ -77,8 +77,7 @@ def figures_command(invocation: Invocation, period: _Period, per: str | None, fo
     """
     first, last = period.days(invocation.harvester)
     found = invocation.harvester.read(queries.figures.figures, first, last, queries.figures.Per(per) if per else None)
-    table = partial(services.tables.records_csv, services.tables.names_of(queries.figures.Figures))
-    if is_printed(form, found, table):
+    if print_for_program(form, found, lambda: _figures_csv(found)):
         return
     if per is None:
         print_fields(_figures_in_words(found[0]))
@@ -88,6 +87,11 @@ def figures_command(invocation: Invocation, period: _Period, per: str | None, fo
         heading = Column("site") if per == "site" else Column("from")
         rows = [[each.site if per == "site" else each.first_day, *_figure_row(each)] for each in found]
         print_table([heading, *_COLUMNS.values()], rows)
+
+
+def _figures_csv(found: Sequence[queries.figures.Figures]) -> Generator[str, None, None]:
+    tables = services.tables
+    return tables.records_csv(tables.names_of(queries.figures.Figures), found)
 
 
 def _figure_row(each: queries.figures.Figures) -> list[object]:

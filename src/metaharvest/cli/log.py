@@ -11,7 +11,7 @@ import click
 
 from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import NUMBER, ROWS, Invocation, OutputForm, day, json_or_csv, trimmed
-from metaharvest.cli.printing import is_printed, print_csv, print_json_rows, print_line, stamp
+from metaharvest.cli.printing import print_csv, print_for_program, print_json_rows, print_line, stamp
 from metaharvest.model import LOG_LEVELS
 from metaharvest.text import clean, counted, one_line
 
@@ -74,11 +74,12 @@ def log_command(invocation: Invocation, /, form: OutputForm, unchanged: bool, **
             "--all goes with --csv and --site-run (or --site), without a filter: it lists unchanged documents too."
         )
     wanted = replace(given, level=given.level or (None if form is OutputForm.CSV else "info"))
+    if form is OutputForm.CSV and not of_documents:
+        print_csv(services.tables.log_table(invocation.harvester, wanted))
+        return
     with invocation.harvester.reading() as session:
         if of_documents:
             _write_documents(session, wanted, unchanged)
-        elif form is OutputForm.CSV:
-            print_csv(services.tables.log_table(invocation.harvester, wanted))
         elif form is OutputForm.JSON:
             entries = queries.log.log_entries(session, wanted)
             print_json_rows(entries if wanted.limit is None else list(entries)[-wanted.limit :])
@@ -184,7 +185,7 @@ def decisions_command(
         wanted = queries.decisions.DecisionFilter(site_id=site_id, since=begin, **options)
         shown = limit if form is not OutputForm.TEXT else (limit or _SHOWN_DECISIONS)
         found = queries.decisions.decisions(session, wanted, shown, after)
-        if not is_printed(form, found, services.tables.decisions_csv):
+        if not print_for_program(form, found, lambda: services.tables.decisions_csv(found)):
             _print_decisions(list(found), shown)
 
 

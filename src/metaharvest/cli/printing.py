@@ -19,8 +19,6 @@ import click
 from metaharvest.cli.invocation import AS_JSON, OutputForm
 from metaharvest.text import clean, one_line
 
-_Found = TypeVar("_Found")
-
 _MOST_CHARACTERS = 2000
 """The most characters of one cell, or one line."""
 
@@ -56,11 +54,11 @@ def print_csv(chunks: Generator[str, None, None]) -> None:
             click.echo(chunk.encode("utf-8", "replace"), nl=False)
 
 
-def is_printed(form: OutputForm, found: _Found, table: Callable[[_Found], Generator[str, None, None]]) -> bool:
-    """Print what was found for a program, as JSON or as a `table`; false if the output is text for people."""
+def print_for_program(form: OutputForm, found: object, table: Callable[[], Generator[str, None, None]]) -> bool:
+    """Print the result of a command as JSON, or its `table`; false, without output, if the form is text for people."""
     if form is OutputForm.CSV:
-        print_csv(table(found))
-    elif form is OutputForm.JSON and isinstance(found, Iterable):
+        print_csv(table())
+    elif form is OutputForm.JSON and isinstance(found, Iterator):
         print_json_rows(found)
     elif form is OutputForm.JSON:
         print_json(found)

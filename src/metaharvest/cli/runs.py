@@ -24,9 +24,9 @@ from metaharvest.cli.invocation import (
 )
 from metaharvest.cli.printing import (
     Column,
-    is_printed,
     layout_options,
     print_fields,
+    print_for_program,
     print_json,
     print_line,
     print_table,
@@ -298,7 +298,7 @@ def diff_command(invocation: Invocation, first: int, second: int, site: str | No
       metaharvest diff 11 12
     """
     found = invocation.harvester.read(queries.changes.changes, first, second, site)
-    if not is_printed(form, found, services.tables.changes_csv):
+    if not print_for_program(form, found, lambda: services.tables.changes_csv(found)):
         _print_changes(found)
 
 
