@@ -11,7 +11,6 @@ import click
 
 from metaharvest.cli.invocation import AS_JSON, file_errors
 from metaharvest.cli.printing import print_json, print_line
-from metaharvest.model.mappings import picked
 from metaharvest.text import clean, counted
 
 if TYPE_CHECKING:
@@ -98,6 +97,8 @@ def _read_record(record: str) -> tuple[str, bytes]:
 
 
 def _filter_mapping(tried: TriedRecord) -> dict[str, object]:
+    from metaharvest.model.mappings import picked
+
     keys = "file=name record_identifier=identifier matches=is_taken filter reason"
     return picked(tried, keys) | {"record_identifier": tried.identifier or None}
 
@@ -151,6 +152,8 @@ def normalize_test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
 
 
 def _normalized_mapping(tried: NormalizedRecord) -> dict[str, object]:
+    from metaharvest.model.mappings import picked
+
     keys = "file=name record_identifier=identifier before_text=before after_text=after"
     texts = {key: value or None for key, value in picked(tried, keys).items()}
     return {**texts, "elements_added": tried.added, "reason": tried.reason}

@@ -316,9 +316,9 @@ class Harvester:
             raise error
         engine, own = self.engine if asks and not error else None, self._given_source
         with check.prepared(self.settings, self._given_target, engine, own, arguments, how) as given:
-            yield self.checked(given, self._limits or check.LIMITS, progress, how.stop)
+            yield self.rehearse_check(given, self._limits or check.LIMITS, progress, how.stop)
 
-    def checked(
+    def rehearse_check(
         self, given: GivenRun, limits: RunLimits, progress: Progress | None = None, stop: StopSignal | None = None
     ) -> Checked:
         """The rehearsal of a prepared check."""

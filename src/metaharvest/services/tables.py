@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from metaharvest.queries.changes import CHANGE_COLUMNS, Changes, changes
 from metaharvest.queries.decisions import DecisionRecord
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _Record = TypeVar("_Record")
+_Place = TypeVar("_Place")
 
 _RUN = ("run_id", "harvest_date", "status", "started_at", "ended_at", "took_seconds")
 _TOTALS = ("sites", "failed", "listed", "inserted", "updated", "unchanged", "attention", "errors")
@@ -136,7 +137,7 @@ def rule_table(harvester: Harvester, rule: str, site_id: int | None) -> Generato
 
 
 def _in_pages(
-    read: Callable[[Any], Sequence[_Record]], at_once: int, place_of: Callable[[_Record], object]
+    read: Callable[[_Place | None], Sequence[_Record]], at_once: int, place_of: Callable[[_Record], _Place]
 ) -> Iterator[_Record]:
     """All records; `read` has a page of at most `at_once` records after a place."""
     page = read(None)
