@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -32,6 +32,7 @@ class Decision:
     kind: str
     subject: str
     site_id: int | None = None
+    _: KW_ONLY
     before: Values | None = None
     after: Values | None = None
     reason: str | None = None

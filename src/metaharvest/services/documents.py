@@ -145,7 +145,7 @@ def transfer(harvester: Harvester, wanted: TransferRequest) -> list[Transfer]:
 
 def _transferred(taken: Taken, site: Site | BrokenSite) -> Decision:
     before, after = {"site": taken.site}, {"site": site.name}
-    return Decision("documents.transfer", "document", taken.document_id, site.site_id, before, after)
+    return Decision("documents.transfer", "document", taken.document_id, site.site_id, before=before, after=after)
 
 
 def _owned(harvester: Harvester, names: Sequence[str]) -> Collection[str]:

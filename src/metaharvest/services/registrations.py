@@ -468,7 +468,8 @@ def _decision(before: Registration, after: Registration) -> Decision:
     """The entry of the audit; it has no addresses."""
     action = "registrations.accept" if after.state is State.ACCEPTED else "registrations.refuse"
     was, is_now = {"state": before.state}, picked(after, "state kind url proof=source_proof")
-    return Decision(action, "registration", after.name, after.site_id, was, is_now, after.reason)
+    reason = after.reason
+    return Decision(action, "registration", after.name, after.site_id, before=was, after=is_now, reason=reason)
 
 
 def _to_decide(harvester: Harvester, registration_id: int, *, without_proofs: bool) -> Registration:

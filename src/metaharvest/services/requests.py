@@ -105,7 +105,8 @@ def cancel(harvester: Harvester, request_id: int) -> RequestRecord:
             raise RequestError(f"Request {request_id} cannot be taken back: it {what}.")
         subject, after = request.site or f"run {request.run_id}", {"state": RequestState.CANCELLED.value}
         before = {"kind": request.kind, "scope": request.scope, "state": request.state}
-        harvester.audit(session, Decision("requests.cancel", "request", subject, request.site_id, before, after))
+        decision = Decision("requests.cancel", "request", subject, request.site_id, before=before, after=after)
+        harvester.audit(session, decision)
         session.expire_all()
         return _record(session, request_id)
 

@@ -637,7 +637,7 @@ def edition(former: Site | BrokenSite, site: Site, action: str = "sites.edit") -
 
 def about(site: Site | BrokenSite, action: str, before: Values | None = None, after: Values | None = None) -> Decision:
     """A decision about a site."""
-    return Decision(action, "site", site.name, site.site_id, before, after)
+    return Decision(action, "site", site.name, site.site_id, before=before, after=after)
 
 
 def values_of(site: Site | BrokenSite) -> Values:

@@ -73,7 +73,8 @@ def decide(harvester: Harvester, wanted: WorkDecision) -> WorkRecord:
         steps.wake_known(session, StageName.DUPLICATES, [first, second])
         steps.wake_known(session, StageName.INDEX, sorted(changed))
         was, is_now = ({"other": wanted.second, "answer": answer} for answer in (before, wanted.answer))
-        decision = Decision("works.decide", "document", wanted.first, None, was, is_now, clean(wanted.reason))
+        reason = clean(wanted.reason)
+        decision = Decision("works.decide", "document", wanted.first, before=was, after=is_now, reason=reason)
         harvester.audit(session, decision)
     return harvester.read(stored.work_of, wanted.first)
 
@@ -90,8 +91,7 @@ def _write(session: Session, harvester: Harvester, pair: tuple[int, int], wanted
         for each in rows:
             session.delete(each)
     else:
-        new = OutputDecision(catalogue_document_id=pair[0], other_id=pair[1], kind=wanted.answer.kind)
-        row = rows[0] if rows else new
+        row = rows[0] if rows else OutputDecision(catalogue_document_id=pair[0], other_id=pair[1], kind=kind)
         row.answer, row.reason = wanted.answer.value, clean(wanted.reason) or None
         row.decided_by, row.decided_at = (harvester.actor.name or _NOBODY)[:_LONGEST_NAME], harvester.now()
         session.add(row)
