@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from metaharvest.config import secret_references
 from support import quick
 from support.compiled_schemas import share_compiled_schemas
-from support.databases import KINDS, Servers, TestDatabase, share_compiled_statements
+from support.databases import KINDS, Servers, TestDatabase, hide_servers, share_compiled_statements
 from support.gmn import MemberNode
 from support.harvester import Harvester
 from support.http_server import HttpServer
@@ -81,7 +81,11 @@ def _is_long(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """Leave modules and tests out of garbage collections."""
+    """Leave modules and tests out of garbage collections, and the servers of the tests out of the environment.
+
+    With several processes, this one does not collect, and passes its environment on to them.
+    """
+    hide_servers()
     gc.collect()
     gc.freeze()
 

@@ -487,7 +487,7 @@ def test_everything_that_a_person_asked_for_is_listed_once_in_all_slices(network
         server.put(f"oai:test:{number}", sets=("b",))
     server.delete("oai:test:4")
     server.forget()
-    harvest_in_slices(network, 3, "--everything", seconds=3)
+    harvest_in_slices(network, 3, "--everything", seconds=4)
     full = [
         each.arguments["set"] for each in server.asked("ListRecords") if {*each.arguments} == {"metadataPrefix", "set"}
     ]

@@ -30,6 +30,7 @@ _SERVERS = {
     "postgresql": ("METAHARVEST_TEST_POSTGRESQL_URL", "postgresql+psycopg://postgres@127.0.0.1:5432/postgres"),
     "mariadb": ("METAHARVEST_TEST_MYSQL_URL", "mysql+pymysql://root@127.0.0.1:3306/?ssl_disabled=1"),
 }
+_URLS = {kind: os.environ.get(variable, default) for kind, (variable, default) in _SERVERS.items()}
 _KEPT = ("harvest_operation",)
 _NO_GMN = "GMN, a DataONE member node, is not installed for the tests: `make test` does it, or `python -m support.gmn`."
 
@@ -51,13 +52,18 @@ class TestDatabase:
     engine: Engine | None = None
 
 
+def hide_servers() -> None:
+    """Take the URLs of the servers out of the environment: `doctor` warns of variables that set nothing."""
+    for variable, _ in _SERVERS.values():
+        os.environ.pop(variable, None)
+
+
 class Server:
     """A throw-away database on a server, without any table yet."""
 
     def __init__(self, kind: str, options: str = "") -> None:
-        variable, default = _SERVERS[kind]
         self.kind = kind
-        self._home = make_url(os.environ.get(variable, default))
+        self._home = make_url(_URLS[kind])
         self._name = f"metaharvest_test_{os.getpid()}_{uuid.uuid4().hex[:8]}"
         self.url = self._home.set(database=self._name)
         self._execute(f"CREATE DATABASE {self._name} {options}")
