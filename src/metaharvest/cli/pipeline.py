@@ -328,7 +328,7 @@ _SHOWN_VALUES = 5
 _MOST_CREATORS = 3
 
 
-@click.command("search", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@click.command("search", context_settings={"ignore_unknown_options": True}, add_help_option=False)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.option("--site", metavar="NAME", multiple=True, help="Only outputs of this site. May be repeated.")
 @click.option("--year", metavar="YEAR", default="", help="Only outputs of this year, or of years: 2010..2020, 2010..")
@@ -344,6 +344,7 @@ _MOST_CREATORS = 3
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, metavar="N", help="The first N.")
 @click.option("--cursor", metavar="CURSOR", help="The next page: the cursor that the page before ends with.")
 @AS_JSON
+@click.help_option("--help")
 @click.pass_obj
 def search_command(
     invocation: Invocation,
