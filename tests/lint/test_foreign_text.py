@@ -72,10 +72,11 @@ def test_linear_expressions_are_left_alone(pattern: str | bytes, method: str) ->
 )
 def test_what_is_found_does_take_long(pattern: str, text: str) -> None:
     """Twice the text takes more than twice the time, by far."""
+    expression = re.compile(pattern, re.DOTALL)
     took = []
     for text_of_it in (text[: len(text) // 2], text):
         began = time.process_time()
-        re.match(pattern, text_of_it, re.DOTALL)
+        expression.match(text_of_it)
         took.append(time.process_time() - began)
     assert took[1] > 2.5 * took[0]
 
