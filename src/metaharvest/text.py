@@ -114,7 +114,9 @@ def without_credentials(text: str) -> str:
 
 def unescaped(text: str) -> str:
     """`text` with its HTML references resolved; as it is if one of them is a number that is too long to read."""
-    import html
+    if "&" not in text:
+        return text
+    import html  # most texts have no references
 
     try:
         return html.unescape(text)

@@ -158,7 +158,7 @@ class Robots:
             return None
         host = server_of(url)
         known = self._files.get(host)
-        if known is not None and known.done() and (read := known.result()) is not None:
+        if known is not None and known.done() and (read := known.result()) is not None:  # almost always
             return None if read.allow(url) else self._finding(url, host)
         while True:
             others = self._files.get(host)

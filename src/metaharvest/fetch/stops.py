@@ -54,7 +54,7 @@ class _Ending:
         self._calling.__exit__(kind, error, traceback)
         try:
             await self._timeout.__aexit__(kind, error, traceback)
-            if isinstance(error, TimeoutError):
+            if isinstance(error, TimeoutError):  # of the request itself
                 raise error
         except TimeoutError as timeout:
             if (why := self._stops.stop_reason()) is None:

@@ -94,7 +94,7 @@ def _compare(session: Session, notes: Sequence[ListNote], stamp: Stamp) -> None:
         if last is None:
             continue
         # Removing duplicate entries does not count as loss.
-        if row := shrank(note.listed, last.listed - last.duplicate):
+        if row := shrank(note.listed, last.listed - last.duplicates):
             write_log(session, [(row, whose(note.site_run))], stamp)
 
 

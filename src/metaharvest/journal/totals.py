@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, bindparam, case, delete, func, insert, literal, select, true
+from sqlalchemy import ColumnElement, Select, bindparam, case, delete, func, insert, literal, select, true
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, SiteTotals
@@ -63,9 +62,19 @@ def count(session: Session, without_rows: Mapping[int, Mapping[OutcomeKind, int]
     }
 
 
-def last_listings(session: Session, site_ids: Collection[int]) -> dict[int, Row[*tuple[Any, ...]]]:
-    """By site, the list that was last harvested whole: the values `listed`, `list_url` and `duplicate`."""
-    return {row.site_schedule_id: row for row in session.execute(_LAST_LISTINGS, {"sites": list(site_ids)})}
+@dataclass(frozen=True, slots=True)
+class LastListing:
+    """The number of documents in the list that was last harvested whole, `duplicates` among them; and its URL."""
+
+    listed: int
+    list_url: str | None
+    duplicates: int
+
+
+def last_listings(session: Session, site_ids: Collection[int]) -> dict[int, LastListing]:
+    """By site, the list that was last harvested whole."""
+    rows = session.execute(_LAST_LISTINGS, {"sites": list(site_ids)})
+    return {site_id: LastListing(*listing) for site_id, *listing in rows}
 
 
 def is_whole_list(its: type[HarvestSiteRun]) -> Sequence[ColumnElement[bool]]:

@@ -22,6 +22,7 @@ from metaharvest.text import counted
 
 _SILENT_AFTER = timedelta(minutes=2)
 _RUNS_COMPARED = 5
+_HARVESTED_RUNS = (RunStatus.SUCCEEDED.value, RunStatus.WITH_ERRORS.value)
 _ORDER = (
     LivePhase.CLOSING, LivePhase.STORING, LivePhase.CHECKING, LivePhase.FETCHING, LivePhase.LISTING, LivePhase.WAITING,
     LivePhase.ENDED,
@@ -231,7 +232,7 @@ def _left_of_run(session: Session, sites: Sequence[LiveSite], seconds: float) ->
 
     None if the last runs were shorter, and nothing is known about one of its sites.
     """
-    ended = (HarvestRun.ended_at.is_not(None), HarvestRun.status.in_(HARVESTED))
+    ended = (HarvestRun.ended_at.is_not(None), HarvestRun.status.in_(_HARVESTED_RUNS))
     last = select(HarvestRun.started_at, HarvestRun.ended_at).where(*ended).order_by(HarvestRun.run_id.desc())
     took = [_since(began, end) for began, end in session.execute(last.limit(_RUNS_COMPARED)) if end is not None]
     known = [site.seconds_left for site in sites if site.seconds_left is not None]

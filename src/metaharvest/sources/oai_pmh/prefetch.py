@@ -23,6 +23,7 @@ from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.response_reader import MOST_BYTES, MOST_RECORDS, ResponseReader
 from metaharvest.sources.oai_pmh.responses import Response
+from metaharvest.text import unescaped
 
 Result = TypeVar("Result")
 
@@ -156,8 +157,6 @@ _END = re.compile(
     rb"(?P<token>(?:[ \t\r\n!-%'-;=?-~]|&(?:amp|lt|gt|quot|apos);)+)</(?P=name)\s*>"
     rb"\s*(?:</(?:[A-Za-z][\w.-]*:)?(?:ListRecords|OAI-PMH)\s*>\s*){1,2}\Z"
 )
-_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
-"""xml.sax.saxutils imports an HTTP client with it: 2 MB."""
 
 
 def next_token(file: BinaryIO) -> str:
@@ -166,5 +165,4 @@ def next_token(file: BinaryIO) -> str:
     file.seek(max(0, size - _TAIL))
     found = _END.search(file.read())
     file.seek(0)
-    token = found["token"].decode("ascii") if found else ""
-    return re.sub("&[a-z]+;", lambda entity: _ENTITIES[entity[0]], token).strip()
+    return unescaped(found["token"].decode("ascii")).strip() if found else ""
