@@ -23,9 +23,10 @@ import io
 import time
 import unicodedata
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -326,45 +327,48 @@ class Fetcher:
             raise FetchError(error_messages.address_not_public(address.url, literal, given), seconds=given.spent)
         self._require_willing(address, given.spent, question.is_list)
         host = address.host.rstrip(".")
-        with ExitStack() as held:
+        held: list[Callable[[], None]] = []
+        try:
             await self._acquire(address, host, question, given.spent, held)
             self._require_willing(address, given.spent, question.is_list)
             exchange.began = self._health.asked(address)
-            held.callback(self._health.ended, address)
-            try:
-                async with self._held.while_held(host) if self._held else nullcontext():
-                    await self._transfer(exchange, question.reach.ca_file)
-            except WaitedTooLong as error:
-                raise NotAsked(error_messages.aborted(address), host, seconds=given.spent, retry_after=1.0) from error
+            held.append(partial(self._health.ended, address))
+            async with self._held.while_held(host) if self._held else nullcontext():
+                await self._transfer(exchange, question.reach.ca_file)
+        except WaitedTooLong as error:
+            raise NotAsked(error_messages.aborted(address), host, seconds=given.spent, retry_after=1.0) from error
+        finally:
+            for give_back in reversed(held):
+                give_back()
         if exchange.connected:
             self._health.reached(address)
         if exchange.stop is StopReason.NO_MEMORY:
             raise _GaveWay
 
     async def _acquire(
-        self, address: WebAddress, host: str, question: _Question, spent: float, held: ExitStack
+        self, address: WebAddress, host: str, question: _Question, spent: float, held: list[Callable[[], None]]
     ) -> None:
         """Wait for a connection to the host, and, for a document, for its place among all and for memory.
 
-        `held` gives them back. Raises NotAsked if they do not come free in time. The wait for a list goes
-        on even if the run is about to end.
+        The functions in `held` give them back, the last one first. Raises NotAsked if they do not come free in time.
+        The wait for a list goes on even if the run is about to end.
         """
         patience, to_the_end = question.patience, question.is_list
         try:
             await self._hosts.acquire(host, patience, to_the_end=to_the_end)
-            held.callback(self._hosts.release, host)
+            held.append(partial(self._hosts.release, host))
             if self._held:
                 # If robots.txt could not be requested, it would not be obeyed.
                 longest = self._http.list_deadline if question.is_aside else patience
                 await self._held.acquire(host, longest, to_the_end=to_the_end)
-                held.callback(self._held.release, host)
+                held.append(partial(self._held.release, host))
         except WaitedTooLong as error:
             raise NotAsked(error_messages.busy(address, self._http, patience), host, seconds=spent) from error
         if question.is_list:
             return
         try:
             await self._under_way.acquire(question.site_id, patience)
-            held.callback(self._under_way.release, question.site_id)
+            held.append(partial(self._under_way.release, question.site_id))
             if not self.memory.has_room(question.site_id):
                 async with self._waiting.at_most(patience):
                     await self.memory.room(question.site_id)

@@ -14,6 +14,7 @@ import hashlib
 import socket
 import time
 import zlib
+from functools import lru_cache
 from pathlib import Path
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Any
@@ -304,18 +305,17 @@ class CurlHandle:
             return
         exchange.headed = not lines[-1].strip()
         for line in lines:
-            text = _text(line)
             if line.startswith(b"HTTP/"):
-                status, _, exchange.reason = text.partition(" ")[2].partition(" ")
+                status, _, exchange.reason = _text(line).partition(" ")[2].partition(" ")
                 exchange.status = whole_number(status, 999) or 0
                 exchange.headers = {}
                 continue
-            name, colon, value = text.partition(":")
-            if colon:
-                name, value = name.rstrip().lower(), value.lstrip()
-                # A server may send several of these: together they are one list (RFC 8288, section 3).
-                before = exchange.headers.get(name) if name == "link" else None
-                exchange.headers[name] = f"{before}, {value}" if before else value
+            name, value = _header(line)
+            # A server may send several of these: together they are one list (RFC 8288, section 3).
+            if name == "link" and (before := exchange.headers.get(name)):
+                value = f"{before}, {value}"
+            if name:
+                exchange.headers[name] = value
 
     def _received(self, data: bytes) -> int | None:
         exchange = self._exchange
@@ -445,6 +445,13 @@ class CurlMulti:
 def _milliseconds(seconds: float) -> int:
     """In libcurl's form: 0 would mean no limit, and more than 24 days is more than it can count."""
     return min(max(1, int(seconds * 1000)), 2**31 - 1)
+
+
+@lru_cache(maxsize=64)  # a server repeats most lines in each answer
+def _header(line: bytes) -> tuple[str, str]:
+    """The name of a header in small letters, and its value; two empty texts for another line."""
+    name, colon, value = _text(line).partition(":")
+    return (name.rstrip().lower(), value.lstrip()) if colon else ("", "")
 
 
 def _text(data: bytes) -> str:
