@@ -102,6 +102,14 @@ _SINCE = re.compile(r"(?:after|since|from|nach|seit|ab|après|depuis|desde|dal|v
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th|er|º|ª|\.º|\.)(?=\s|,|$)", re.IGNORECASE)
 _RANGE = re.compile(r"\s{0,3}(?:/|–|—|−|\s-\s|\bto\b|\bbis\b|\bà\b|\bau\b|\buntil\b|\bthrough\b|~|～|\bal\b)\s{0,3}")
 _FROM = re.compile(r"^(?:from|von|vom|desde|du|dal)\s", re.IGNORECASE)
+_BETWEEN = re.compile(r"between\s(.{4,20})\sand\s(.{4,20})", re.IGNORECASE)
+_ONE_OF = re.compile(r"(\d{4})\sor\s\d{4}", re.IGNORECASE)
+_CORRECTED = re.compile(r"\d{4},?\s\[?i\.?\s?e\.?,?\s(\d{4})", re.IGNORECASE)
+"""Dates of catalogues of libraries: `[between 1679 and 1722]`, `[1990 or 1991]`, `1957 [i.e. 1958]`.
+
+Seen at https://github.com/ntra00/marc2bibframe/issues/82 and https://github.com/ualbertalib/discovery/issues/1367.
+"""
+
 _YEARS = re.compile(r"(\d{4})\s?[-–—−/]\s?(\d{4}|\d\d)")
 _OPEN = re.compile(r"(\d{4}(?:-\d\d){0,2})\s?(?:/|/\.\.|-|–)\s?(?:\.\.|present|open|ongoing|heute|now)?", re.IGNORECASE)
 _W3C_PERIOD = re.compile(r"(start|end)\s?=\s?([^;]{4,40})", re.IGNORECASE)
@@ -259,6 +267,16 @@ def _range(text: str) -> str | None:
     return f"{begin}/{end}" if begin[:4] <= end[:4] and begin != end else begin if begin == end else None
 
 
+def _of_catalogue(text: str) -> str | None:
+    """between 1679 and 1722; 1990 or 1991 is one of two years; of 1957 [i.e. 1958], the second one is right."""
+    if found := _BETWEEN.fullmatch(text):
+        return _range(f"{found[1]} to {found[2].rstrip('?')}")
+    found = _CORRECTED.fullmatch(text)
+    if found is None and (found := _ONE_OF.fullmatch(text.rstrip("?"))):
+        return f"{year}~" if (year := _date(found[1])) else None
+    return _date(found[1]) if found else None
+
+
 def _open(text: str) -> str | None:
     found = _OPEN.fullmatch(text)
     if found and (date := edtf_of(found[1])):
@@ -295,5 +313,5 @@ def _period(text: str) -> str | None:
 
 
 _READERS: tuple[Callable[[str], str | None], ...] = (
-    *(_iso, _compact, _slashed, _day_first, _east_asian, _years, _unspecified, _open, _words, _range, _only_year),
+    *(_iso, _compact, _slashed, _day_first, _east_asian, _years, _unspecified, _open, _words, _of_catalogue, _range, _only_year),
 )

@@ -19,7 +19,7 @@ _MOST_DOIS = 10_000
 """DOIs that are read in one text."""
 
 _DASHES = dict.fromkeys((*range(0x2010, 0x2016), 0x2212, 0xFE58, 0xFE63, 0xFF0D), "-")
-_INVISIBLE = dict.fromkeys((0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
+_INVISIBLE = dict.fromkeys((0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x202A, 0x202C, 0x2060, 0xFEFF))
 _PLAIN = str.maketrans({**_DASHES, **_INVISIBLE, 0xA0: " ", 0x2044: "/", 0xFF0F: "/", 0x2215: "/"})
 _SOFT_HYPHEN = re.compile(r"\u00ad\s{0,3}")
 
@@ -62,10 +62,15 @@ _SHORT = re.compile(
     r"[\s<(\[\"']{0,4}(?:doi\b\s{0,2}[:=]?|info:doi/|urn:doi:|\(doi:?\))?[\s<(\[]{0,4}(?=10\.)", re.IGNORECASE
 )
 _RESOLVER = re.compile(
-    r"\s{0,3}<?(?:https?:/{1,3})?(?:(?:dx\.|www\.)?doi\.org(?::\d{2,4})?|doi\.acm\.org|hdl\.handle\.net)/{1,3}"
+    r"\s{0,3}(?:doi\s{0,2}[:=]?\s{0,2})?<?"
+    r"(?:(?:https?:/{1,3})?(?:(?:dx\.|www\.)?doi\.org(?::\d{2,4})?|doi\.acm\.org|hdl\.handle\.net)/{1,3}){1,2}"
     r"(?:doi:|urn:doi:)?\s?(?=10\.)",
     re.IGNORECASE,
 )
+"""The address of a DOI, also behind a label, or with the resolver twice.
+
+Seen at https://github.com/bireme/db-processing/issues/347 and https://github.com/datadryad/dryad-repo/pull/1424.
+"""
 _PUBLISHER_PAGE = re.compile(
     r"https?://[^\s/]{1,200}/[^\s?#]{0,200}?"  # bounded: an address has a short path
     r"(?:doi(?:/[a-z]{2,12}){0,2}|articles?|chapter|book|content(?:/[a-z]{2,12})?|protocol)/(?=10\.\d{4})",
