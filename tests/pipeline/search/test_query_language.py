@@ -81,6 +81,7 @@ def shown(query: Query) -> str:
         ('author: "Smith, J."', "author:smith_j"),
         ("-title: (beech OR oak)", "-(title:beech | title:oak)"),
         ("year: 2019", "[2019..2019]"),
+        ('year:"2019" date:“2010..2020”', "([2019..2019] & [2010..2020])"),
         ("year:2010 - 2020", "[2010..2020]"),
         ("year: 2010 to 2020 oak", "([2010..2020] & oak)"),
         ("year:[2010 TO 2020] oak", "([2010..2020] & oak)"),

@@ -313,5 +313,6 @@ def _period(text: str) -> str | None:
 
 
 _READERS: tuple[Callable[[str], str | None], ...] = (
-    *(_iso, _compact, _slashed, _day_first, _east_asian, _years, _unspecified, _open, _words, _of_catalogue, _range, _only_year),
+    *(_iso, _compact, _slashed, _day_first, _east_asian, _years, _unspecified, _open, _words, _of_catalogue, _range),
+    _only_year,
 )

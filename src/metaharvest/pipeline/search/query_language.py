@@ -77,7 +77,7 @@ _YEARS_OF_RANGE = re.compile(r"\[\s*(\d{4}|\*)\s*(?:\.\.|–|-|to\b)\s*(\d{4}|\*
 """The years of Lucene: `[2010 TO 2020]`, `[2010 TO *]`."""
 
 
-_YEAR_AHEAD = re.compile(r"\s*\d{4}(?!\w)|\s*\.\.\d{4}|\s*\(|\s*$", re.ASCII)
+_YEAR_AHEAD = re.compile(r"\s*\d{4}(?!\w)|\s*[\"“”„][\d.–-]{4,10}[\"“”„]|\s*\.\.\d{4}|\s*\(|\s*$", re.ASCII)
 _BARE_YEARS = re.compile(r"\d{4}\.\.(?:\d{4})?|\.\.\d{4}", re.ASCII)
 _NOT_INDEXED = re.compile(r"mailto:|(?:https?://)?(?:www\.)?orcid\.org/(?=\d{4}-)", re.ASCII | re.IGNORECASE)
 _IN_ADDRESS = re.compile(
