@@ -126,6 +126,42 @@ def test_pages_without_records_end_the_list() -> None:
         assert "after 10 of 30 records: 10 pages in a row had no new records" in str(found.broken)
 
 
+# A repository that chooses the records of its pages by set: https://github.com/libris/librisxl/pull/1812
+@pytest.mark.parametrize(("before", "size"), [(0, 30), (15, 0)])
+def test_empty_pages_of_a_filtered_list_do_not_end_it(before: int, size: int) -> None:
+    def answer(asked: Asked) -> bytes | None:
+        if asked.verb != "ListRecords":
+            return None
+        number = int(asked.arguments.get("resumptionToken", "0"))
+        token = f'<resumptionToken completeListSize="{size}">{number + 1}</resumptionToken>'.encode()
+        if number == 0 and before:
+            return page(range(1, before + 1), token)
+        return page([], token) if number < 35 else page(range(before + 1, 31), b"<resumptionToken/>")
+
+    with repository(answer) as server:
+        found = harvest(server.base_url)
+        assert (found.good, found.broken) == (ALL, None)
+
+
+# A list whose last page has a token all the same, with nothing behind it: https://github.com/infrae/pyoai/pull/8
+# The token of the last page is the token that led to it: https://github.com/DOAJ/doaj/issues/1396
+@pytest.mark.parametrize(("last", "size", "is_certain"), [(3, 30, True), (2, 30, True), (3, 0, False)])
+def test_a_last_page_that_leads_to_itself_ends_the_list(last: int, size: int, is_certain: bool) -> None:
+    def answer(asked: Asked) -> bytes | None:
+        if asked.verb != "ListRecords":
+            return None
+        number = int(asked.arguments.get("resumptionToken", "0"))
+        token = f'<resumptionToken completeListSize="{size}">{min(number + 1, last)}</resumptionToken>'
+        return page(range(10 * number + 1, min(10 * number + 11, 31)), token.encode())
+
+    with repository(answer) as server:
+        found = harvest(server.base_url)
+        assert (set(found.good), found.broken) == (set(ALL), None)
+        [warning] = [each for each in found.findings if each.rule == "oai.token"]
+        assert warning.level is Level.WARNING
+        assert ("no record counts as missing" in warning.message) != is_certain
+
+
 # Tokens and records without an end, more than announced: https://github.com/OpenSKOS/OpenSKOS/issues/8
 def test_a_list_without_an_end_is_broken_off_at_the_limit() -> None:
     def endless(asked: Asked) -> bytes | None:

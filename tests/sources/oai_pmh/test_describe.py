@@ -33,6 +33,13 @@ def test_no_set_is_missing_if_only_some_sets_are_known() -> None:
     assert list(missing(Description(IDENTITY, FORMATS, SETS), "oai_dc", ("d",))) == []
 
 
+# DataCite makes a set of each query behind a ~: https://github.com/IQSS/dataverse/issues/10909
+def test_a_query_as_a_set_is_not_missing() -> None:
+    assert list(missing(described(*SETS), "oai_dc", ("~ZG9pOjEwLjUwNzI=", "c~ZG9pOjEwLjUwNzI="))) == []
+    [finding] = missing(described(*SETS), "oai_dc", ("d~ZG9pOjEwLjUwNzI=",))
+    assert finding.rule == "oai.no-set"
+
+
 def test_sets_that_cannot_be_fetched_are_an_error_only_if_one_is_asked_for() -> None:
     description = Description(IDENTITY, FORMATS, no_sets=BROKEN)
     assert list(missing(description, "oai_dc", ())) == []

@@ -16,7 +16,13 @@ from metaharvest.text import counted, one_line
 MOST_STALE = 10
 """Pages in a row without new records, each with a token, after which the list breaks off.
 
-Seen at https://github.com/infrae/pyoai/pull/8.
+Seen at https://github.com/coneda/kor/issues/55.
+"""
+
+MOST_EMPTY = 1_000
+"""Empty pages in a row at the beginning of a list, or without an announced size, after which the list breaks off.
+
+A source repository may filter its pages by set: https://github.com/libris/librisxl/pull/1812
 """
 
 UNDATED = 0
@@ -133,10 +139,13 @@ class Counts:
             return None
         # https://github.com/coneda/kor/issues/55, https://github.com/afuetterer/oaipmh-scythe/issues/411
         if hash(token.text) in self.used and not new:
+            if token.text == sent and self._end_in_token(number):
+                return None
             shown = one_line(token.text, 100)
             message = f"The repository gives the same resumption token again, with no new records: {shown}."
             return Finding("oai.broken-off", message, _NEXT_TOKEN)
-        if token.text and self.stale >= MOST_STALE:
+        may_be_filtered = not (number or (self._received and self.announced))
+        if token.text and self.stale >= (MOST_EMPTY if may_be_filtered else MOST_STALE):
             message = f"{self.stale} pages in a row had no new records, and a token each."
             return Finding("oai.broken-off", message, _NEXT_TOKEN)
         return None
@@ -177,6 +186,21 @@ class Counts:
         level = Level.WARNING if number or answer.token else Level.ERROR
         where = "a full page, without the empty resumptionToken of an end" if number else "a page without records"
         self._doubt(f"The list ended in {where}: {counted(self._received, 'record')} had come", level)
+
+    def _end_in_token(self, number: int) -> bool:
+        """End the list if it is over on a page whose token leads to the page itself; it has `number` records, none new.
+
+        Seen at https://github.com/infrae/pyoai/pull/8 and https://github.com/DOAJ/doaj/issues/1396.
+        """
+        message = "The last page of the list has a resumption token, which leads to the page itself"
+        if self.announced and self.announced == self.different and self.announced > self.most:
+            self.notes.append(Finding("oai.token", f"{message}.", _NEXT_TOKEN, Level.WARNING))
+        elif not number and self._received and self.announced in (None, self.different):
+            self._doubt(f"{message}: {counted(self._received, 'record')} had come", Level.WARNING)
+        else:
+            return False
+        self.has_ended = True
+        return True
 
     def _doubt(self, message: str, level: Level) -> None:
         """Note that the list has ended, perhaps without some of its records."""

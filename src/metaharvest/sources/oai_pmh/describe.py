@@ -286,8 +286,11 @@ def missing(description: Description, prefix: str, sets: Sequence[str]) -> Itera
     specs = [each.spec for each in description.sets]
     known = set(specs)
     for spec in sets:
-        # A hierarchy may leave sets out of its list: `a` exists if `a:b` does.
-        if spec not in known and not any(each.startswith(f"{spec}:") for each in specs):
+        # A hierarchy may leave sets out of its list: `a` exists if `a:b` does. DataCite takes a query behind a `~`:
+        # https://github.com/IQSS/dataverse/issues/10909
+        listed, is_query, _ = spec.rpartition("~")
+        is_known = spec in known or (is_query and (not listed or listed in known))
+        if not is_known and not any(each.startswith(f"{spec}:") for each in specs):
             message = f"The repository has no set '{one_line(spec, 60)}'; {_there_are(specs)}."
             yield Finding("oai.no-set", message, "Correct the set, or have the repository offer this one.")
 
