@@ -37,6 +37,8 @@ def one(text: str) -> Agent:
         ("María de la Cruz", "de la Cruz", "María"),
         ("Gabriel García Márquez", "García Márquez", "Gabriel"),
         ("García Márquez, Gabriel", "García Márquez", "Gabriel"),
+        ("Ivanov, V", "Ivanov", "V"),
+        ("Petrov, VI", "Petrov", "VI"),
         ("Smith, John, Jr.", "Smith", "John Jr."),
         ("Smith Jr., John", "Smith", "John Jr."),
         ("John Smith Jr.", "Smith", "John Jr."),
