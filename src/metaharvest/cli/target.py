@@ -184,7 +184,7 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
 @click.pass_obj
 def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
     """Rebuild the index of a folder from its files, and accept the folder in its present state."""
-    done = services.targets.rebuild_index(invocation.harvester, name, site)
+    done, lacking = services.targets.rebuild_index(invocation.harvester, name, site)
     files = counted(done.revisions, "file")
     click.echo(f"The index was built again: {counted(done.documents, 'document')} in {files}.")
     if done.deleted:
@@ -195,6 +195,8 @@ def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
         click.echo(clean(f"Left out: {problem}"), err=True)
     if done.left_out > len(done.problems):
         click.echo(f"Left out: {counted(done.left_out - len(done.problems), 'more file')}.", err=True)
+    for each in lacking:
+        click.echo(clean(f"Documents of {each} are missing: its next harvest asks the repository for all records."))
 
 
 def _cells(held: services.targets.Held) -> tuple[str, ...]:

@@ -17,6 +17,10 @@ BROKEN_OFF = "oai.broken-off"
 """The rule of findings about an incomplete list: the number of its records, and the reason."""
 
 
+LOST = "target.lost"
+"""The rule of findings about a target that no longer has the documents of earlier harvests."""
+
+
 LIST_SIZE = "oai.list-size"
 """The rule of findings about missing records: their number."""
 
@@ -58,6 +62,18 @@ def judged_again() -> LogRow:
     """The row about a full list after a change of the site's files."""
     message = "The site's filters or its normalising have changed: all records are listed, and judged again."
     return LogRow("ListRecordsSuccess", message)
+
+
+def lost(document_ids: Sequence[str]) -> LogRow:
+    """The row about documents that the target no longer has."""
+    others = len(document_ids) - 1
+    more = f", nor {others:,} of the other documents that came last" if others else ""
+    message = (
+        f"The target does not have {document_ids[0]}{more}, although the harvester brought them there: it was restored "
+        "from an older copy, or is another one than before."
+    )
+    remedy = "No action is needed: the next harvest asks the repository for all records, and brings in what is missing."
+    return doubtful((Finding(LOST, message, remedy, Level.WARNING),))[0]
 
 
 def broken_off(findings: Sequence[Finding], listed: int, announced: int | None) -> LogRow:

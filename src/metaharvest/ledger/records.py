@@ -148,6 +148,29 @@ def brought(session: Session, site_ids: Collection[int], holdings: Mapping[str, 
     return found
 
 
+def held_by(session: Session, site_id: int, limit: int | None = None) -> Iterator[tuple[str, int]]:
+    """The listed documents that this site brought, with their revisions: the last ones first, `limit` at most.
+
+    The target has them, as far as the ledger knows.
+    """
+    columns = _LEDGER.c["document_id", "target_revision"]
+    is_held = (_LEDGER.c.state == DocumentState.HELD.value, _LEDGER.c.target_revision.is_not(None))
+    query = select(*columns).where(_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.listing > 0, *is_held)
+    query = query.where(_LEDGER.c.looked_at.is_not(None)).order_by(_LEDGER.c.looked_at.desc()).limit(limit)
+    for row in session.connection().execute(query.execution_options(yield_per=500)):
+        yield row[0], row[1]
+
+
+def lacking(brought: Mapping[str, int], held: Mapping[str, Holding]) -> list[str]:
+    """The documents among these that a target with these holdings does not have. Pure."""
+
+    def is_held(document_id: str, revision: int) -> bool:
+        holding = held.get(document_id)
+        return holding is not None and (holding.revision >= revision or holding.withdrawn is not None)
+
+    return [document_id for document_id, revision in brought.items() if not is_held(document_id, revision)]
+
+
 def number_of_copies(session: Session, site_id: int) -> int:
     """The number of the site's documents that the target has, as far as the ledger knows."""
     return _number(session, site_id, HAS_COPY, func.coalesce(_LEDGER.c.listing, 1) != BEFORE_SPLIT)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, islice
 from operator import attrgetter
 
+from metaharvest.database.batches import batches
 from metaharvest.database.engine import readers
-from metaharvest.errors import MetaharvestError, ScheduleError, UnknownDocument
+from metaharvest.errors import MetaharvestError, ScheduleError, SettingsError, UnknownDocument
+from metaharvest.ledger import records, sweeps
 from metaharvest.ledger.rows import titles_of
 from metaharvest.model import Site
 from metaharvest.monitoring import Check
@@ -107,8 +110,13 @@ def check(harvester: Harvester, target_name: str | None = None, site_name: str |
     return check_target(what, find, registered)
 
 
-def rebuild_index(harvester: Harvester, target_name: str = "target", site_name: str | None = None) -> Rebuilt:
+def rebuild_index(
+    harvester: Harvester, target_name: str = "target", site_name: str | None = None
+) -> tuple[Rebuilt, list[str]]:
     """Rebuild the index of a folder from its files: the folder of this target, or of the target of this site.
+
+    Returns also the sites of source repositories whose documents are missing in it: their next harvest asks for all
+    records, as a list of changes does not name these documents.
 
     Raises SettingsError if there is no such target, ScheduleError if there is no such site, MetaharvestError if it
     is no folder, TargetError.
@@ -118,7 +126,27 @@ def rebuild_index(harvester: Harvester, target_name: str = "target", site_name: 
     target = harvester.targets.named(target_name) if site_name is None else harvester.targets.of(site_name)
     if not isinstance(target, FolderTarget):
         raise MetaharvestError(f"The target is {target.describe()}: only a folder has an index.")
-    return target.rebuild()
+    done, sites = target.rebuild(), _paged_sites(harvester, target)
+    return done, [site.name for site in sites if _wants_all(harvester, target, site)]
+
+
+def _paged_sites(harvester: Harvester, target: Target) -> Iterator[Site]:
+    """The sites of source repositories whose documents go into this target."""
+    for site in harvester.read(read_sites):
+        with suppress(SettingsError):
+            if isinstance(site, Site) and site.options.oai and harvester.targets.of(site.name) is target:
+                yield site
+
+
+def _wants_all(harvester: Harvester, target: Target, site: Site) -> bool:
+    """True if the target lacks documents of the site; its next harvest asks for all records then."""
+    with harvester.reading() as session, target.session(site) as opened:
+        held = (dict(some) for some in batches(records.held_by(session, site.site_id), _AT_ONCE))
+        is_lacking = any(records.lacking(some, opened.holdings(list(some))) for some in held)
+    if is_lacking:
+        with harvester.writing() as session:
+            sweeps.note_full_wanted(session, site.site_id, resumed=False)
+    return is_lacking
 
 
 def _with_sites(harvester: Harvester, revisions: Iterator[HeldRevision] | list[HeldRevision]) -> Iterator[Held]:

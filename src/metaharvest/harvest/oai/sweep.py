@@ -10,6 +10,7 @@ harvest_sweep()
     retry failed records
     wait until the other sites of the origin have listed
     carry out deletions        deletions.py
+    check if the target still has the last documents
 
 Records that come again after a crash find their outcomes in the log of the site run. Unchanged records are not in the
 log: their number is kept with the checkpoint, and the unchanged records after it are counted again. The requests to the
@@ -59,6 +60,9 @@ from metaharvest.sources.oai_pmh.versions import NamedIds
 
 _AT_ONCE = 64
 """Records of a page that are checked and stored at a time: enough to keep the worker processes busy."""
+
+_LAST = 20
+"""The documents of a site that the target is asked for after each list of changes: a DataONE node takes a second."""
 
 
 class SweepIncomplete(Exception):
@@ -119,6 +123,8 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     tally.listed += await carry_out_deletions(harvest)
     if incomplete is not None:
         raise incomplete
+    if not (listing.is_complete or listing.is_empty):
+        await _note_lost(harvest)
     return tally
 
 
@@ -512,6 +518,30 @@ async def _retry_failing(harvest: SiteHarvest, tally: Tally) -> None:
         retried = await harvest_documents(harvest, retry_batches(again, staged))
     tally.listed += retried.listed
     tally.unchanged += retried.unchanged
+
+
+async def _note_lost(harvest: SiteHarvest) -> None:
+    """If the target has lost documents that this site brought last, let the next harvest ask for all records.
+
+    A list of changes does not name them again. The target lacks them if it was restored from a backup, or is another
+    one than before.
+    """
+    site_run, target = harvest.site_run, harvest.target
+
+    def find(session: Session) -> None:
+        brought.update(records.held_by(session, site_run.site.site_id, _LAST))
+
+    def note(session: Session) -> Iterable[LogRow]:
+        sweeps.note_full_wanted(session, site_run.site.site_id, resumed=False)
+        return [oai_notes.lost(lost)]
+
+    brought: dict[str, int] = {}
+    await harvest.read(find)
+    held = await in_thread(partial(target.holdings, list(brought)))
+    if target.health.given_up:
+        return
+    if lost := records.lacking(brought, held):
+        await harvest.write(note)
 
 
 async def _have_others_list(harvest: SiteHarvest, *, has_ended: bool) -> None:
