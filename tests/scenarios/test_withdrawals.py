@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,25 @@ def test_a_document_is_withdrawn_while_its_target_is_away(harvester: Harvester, 
     away.rename(folder)
     withdraw(harvester, "a.1.1")
     assert [each.name for each in folder.rglob("a.?.1.xml") if ".metaharvest" not in each.parts] == ["a.2.1.xml"]
+
+
+@on_one_database
+def test_a_withdrawn_document_of_a_folder_from_a_backup_is_named(harvester: Harvester, server: HttpServer) -> None:
+    folder, backup = harvester.folder / "documents", harvester.folder / "backup"
+    with harvester.config.open("a") as file:
+        file.write(f'\n[target]\nkind = "folder"\nfolder = "{folder}"\n')
+    harvester.add_site("elm", publish(server, "a.1.1", "a.2.1"))
+    harvester.run("2026-11-20")
+    shutil.copytree(folder, backup)
+    withdraw(harvester, "a.1")
+    assert "withdrawn document" not in harvester("target", "check").out
+    shutil.rmtree(folder)
+    backup.rename(folder)
+    for command in (("target", "check"), ("doctor",)):
+        warning = "The target still has 1 withdrawn document, such as a.1: delete it there with"
+        assert warning in harvester(*command).out
+    withdraw(harvester, "a.1")
+    assert "withdrawn document" not in harvester("target", "check").out
 
 
 @on_one_database

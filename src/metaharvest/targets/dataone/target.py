@@ -26,6 +26,7 @@ from metaharvest.targets.dataone.node import MOST_REVISIONS, Node, Rights, quote
 from metaharvest.targets.dataone.session import DataOneSession
 from metaharvest.targets.dataone.system_metadata import ObjectInfo
 from metaharvest.targets.http import HttpClient
+from metaharvest.targets.withdrawals import still_held
 from metaharvest.text import one_line, shown_url
 from metaharvest.validation.schemas import VERSIONS
 
@@ -116,6 +117,11 @@ class DataOneTarget:
             yield Standing("ok", f"{name}. It lists {total:,} objects to us.")
         yield self._known_as(datetime.now(UTC))
         yield self._allowed(rights)
+        if self._engine is not None:
+            try:
+                yield from still_held(self._session, self._engine)
+            except TargetError as error:
+                yield Standing("problem", " ".join(error.sentences))
 
     def held(self) -> Iterator[HeldRevision]:
         """Every object of the node whose PID is a docid."""

@@ -25,6 +25,7 @@ from metaharvest.targets.folder.index import Index, Revision
 from metaharvest.targets.folder.names import Layout
 from metaharvest.targets.folder.rebuild import Rebuilt, rebuild
 from metaharvest.targets.folder.session import FolderSession
+from metaharvest.targets.withdrawals import still_held
 from metaharvest.text import counted, one_line
 
 _MOST_DESCRIBED = 80
@@ -38,6 +39,7 @@ class FolderTarget:
     uploads_at_once = 8
 
     def __init__(self, path: Path, layout: Layout, most: int, engine: Engine) -> None:
+        self._engine = engine
         self._folder = BaseFolder(path, layout, most, engine)
 
     def describe(self) -> str:
@@ -60,6 +62,8 @@ class FolderTarget:
                 yield from _room(folder)
                 with folder.reading() as index:
                     yield _unused(folder) if index is None else _used(folder, index)
+            with self.session(site) as session:
+                yield from still_held(session, self._engine)
         except TargetError as error:
             yield Standing("problem", " ".join(error.sentences))
 
