@@ -236,6 +236,15 @@ def test_a_title_that_says_nothing_is_not_the_main_title() -> None:
     assert dublin_core("<dc:title>[Untitled]</dc:title>").title == "[Untitled]"
 
 
+def test_each_address_of_a_list_is_a_file() -> None:
+    urls = ["https://repository.example.org/1.pdf", "https://repository.example.org/2.pdf"]
+    for between in (";", ", ", " "):
+        value = f"Available at: {between.join(urls)}"
+        output = read(f"<dc {records.DC}><dc:identifier>{value}</dc:identifier></dc>")
+        assert files(output) == [("full text", each, "application/pdf") for each in urls]
+        assert identifiers(output) == [("url", each) for each in urls]
+
+
 def test_a_relation_to_a_pdf_is_a_file() -> None:
     output = dublin_core("<dc:relation>https://alder.example.org/1.pdf</dc:relation>")
     assert files(output) == [("full text", "https://alder.example.org/1.pdf", "application/pdf")]

@@ -13,6 +13,7 @@ from metaharvest.model.outputs import (
     Output,
     Relation,
     ResourceType,
+    Text,
 )
 from metaharvest.pipeline.full_text.candidates import Expects, is_same_place, web_address
 from metaharvest.pipeline.full_text.links import candidates, is_closed, is_without_text, licence_of
@@ -69,6 +70,26 @@ CASES = [
         "a direct file before pages",
         Output("oai_dc", identifiers=(url(ALDER), url("https://repo.example.org/item/12/a.pdf"))),
         ["https://repo.example.org/item/12/a.pdf", ALDER],
+    ),
+    (
+        "a cover and a supplement after the text, and never the licence of DSpace",
+        Output(
+            "oai_dc",
+            files=tuple(
+                file(f"{ALDER}/{name}", media_type="application/pdf")
+                for name in ("1/cover.pdf", "2/license.txt", "3/Supplement_1.pdf", "4/thesis.pdf")
+            ),
+        ),
+        [f"{ALDER}/4/thesis.pdf", f"{ALDER}/1/cover.pdf", f"{ALDER}/3/Supplement_1.pdf"],
+    ),
+    (
+        "a file with a word of the title has its place",
+        Output(
+            "oai_dc",
+            titles=(Text("Cover crops", "dc:title"),),
+            files=tuple(file(f"{ALDER}/{name}.pdf") for name in ("cover-crops", "data")),
+        ),
+        [f"{ALDER}/cover-crops.pdf", f"{ALDER}/data.pdf"],
     ),
     (
         "a pattern before its page",

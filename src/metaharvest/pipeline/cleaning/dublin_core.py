@@ -28,6 +28,7 @@ from metaharvest.pipeline.cleaning.draft import (
     relation,
     value,
 )
+from metaharvest.pipeline.cleaning.identifiers import addresses_in
 from metaharvest.pipeline.cleaning.licences import access_of
 from metaharvest.pipeline.cleaning.names import agents
 from metaharvest.transform.crosswalks.datacite import KERNEL_4
@@ -158,8 +159,9 @@ def _type(draft: Draft, element: etree._Element, source: str) -> None:
 def _identifier(draft: Draft, element: etree._Element, source: str) -> None:
     text = plain(element) or _address(element)
     draft.identifier(text, source, element.get("identifierType") or element.get(_TYPE_OF_VALUE) or "")
-    if media_type_of(text):
-        draft.file(text, source)
+    for each in addresses_in(text):
+        if media_type_of(each):
+            draft.file(each, source)
 
 
 def _relation(draft: Draft, element: etree._Element, source: str) -> None:

@@ -358,20 +358,26 @@ _LABEL = re.compile(
 )
 """Words before the address of the output."""
 
-_NEXT_ADDRESS = re.compile(r"\s?[;|,]\s?(?=https?://)")
+_NEXT_ADDRESS = re.compile(r"(?:\s?[;|,]\s?|\s)(?=https?://)")
 
 
-def identifiers_in(value: str, scheme: str = "") -> Iterator[tuple[str, str]]:
-    """The identifiers in a value: itself; with it, the DOI in the address of a page, or in a citation that has one.
+def addresses_in(value: str) -> Sequence[str]:
+    """The parts of a value: one, unless it is a list of addresses. A label in front of an address is left out.
 
-    Addresses may have a label in front, as in `Available at: https://example.org/1.`, or stand in a list.
+    `Available at: https://example.org/1.`, `https://example.org/1.pdf;https://example.org/2.pdf`.
     """
     if label := _LABEL.match(value):
         value = value[label.end() :].rstrip(" .")
-    if value.startswith("http") and len(several := _NEXT_ADDRESS.split(value)) > 1:
-        for each in several:
-            yield from identifiers_in(each, scheme)
-        return
+    return _NEXT_ADDRESS.split(value) if value.startswith("http") else (value,)
+
+
+def identifiers_in(value: str, scheme: str = "") -> Iterator[tuple[str, str]]:
+    """The identifiers in a value: its parts, and the DOI in the address of a page, or in a citation that has one."""
+    for each in addresses_in(value):
+        yield from _identifiers_of(each, scheme)
+
+
+def _identifiers_of(value: str, scheme: str) -> Iterator[tuple[str, str]]:
     name, plain = identified(value, scheme)
     yield name, plain
     is_page = (_PUBLISHER_PAGE.match(value) or _PARAMETER.match(value)) and not _RESOLVER.match(value)
