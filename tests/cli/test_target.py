@@ -79,6 +79,13 @@ def test_the_bytes_are_those_that_the_site_serves(folder: Path, tmp_path: Path, 
     assert told.out == ""
 
 
+def test_a_hyphen_as_the_file_is_stdout(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert tell(folder, "target", "get", "ren-alder.1", "-o", "-").raw == DISCHARGE.read_bytes()
+    assert tell(folder, "sites", "export", "-o", "-").raw == tell(folder, "sites", "export").raw
+    assert not (tmp_path / "-").exists()
+
+
 def test_without_a_revision_the_highest_is_meant(folder: Path) -> None:
     put(folder, "ren-alder.1", 10, b"ten")
     put(folder, "ren-alder.1", 9, b"nine")

@@ -23,7 +23,9 @@ _SOME_LEFT_OUT = 1
 @click.command("export")
 @click.option("--csv", "as_csv", is_flag=True, help="As CSV, for spreadsheets. [default: JSON]")
 @click.option("--json", "as_json", is_flag=True, help="As JSON. This is the default.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file. [default: stdout]")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="A file. [default: stdout]"
+)
 @click.option("--with-logins", is_flag=True, help="With the user names and passwords in the URLs of sites.")
 @click.pass_obj
 def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Path | None, with_logins: bool) -> int:
@@ -39,7 +41,7 @@ def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Pa
     if as_csv and as_json:
         raise click.UsageError("Use one of --json and --csv.")
     done = services.schedule_files.export_file(invocation.harvester, as_csv=as_csv, with_logins=with_logins)
-    if output is None:
+    if output is None or str(output) == "-":
         click.echo(done.content, nl=False)
     else:
         output.write_bytes(done.content)

@@ -153,7 +153,9 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
 @command.command("get")
 @click.argument("docid", callback=trimmed)
 @_of_target
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file. [default: stdout]")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="A file. [default: stdout]"
+)
 @click.pass_obj
 def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> None:
     """Get the exact bytes of a document. DOCID without a revision means the highest."""
@@ -168,7 +170,7 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
     content = found.content(revision)
     if content is None:
         raise click.ClickException(f"The target lists {found.document_id}.{revision}, but has no bytes of it.")
-    if output is None:
+    if output is None or str(output) == "-":
         click.echo(content, nl=False)
         return
     with file_errors(output):
