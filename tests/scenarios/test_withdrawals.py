@@ -172,6 +172,22 @@ def test_a_document_is_withdrawn_while_its_target_is_away(harvester: Harvester, 
 
 
 @on_one_database
+def test_the_embedded_target_forgets_a_document_too_after_a_move_to_another_one(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("elm", publish(server, "a.1.1", "a.2.1"))
+    harvester.run("2026-11-20")
+    with harvester.config.open("a") as file:
+        file.write(f'\n[target]\nkind = "folder"\nfolder = "{harvester.folder / "documents"}"\n')
+    publish(server, "a.1.1", "a.2.1", "a.3.1")
+    harvester.run("2026-11-21")
+    said = withdraw(harvester, "a.1", "--erase", "--yes")
+    assert "the embedded repository: deleted; 1 revision or file erased." in said
+    assert harvester.rows("SELECT DISTINCT document_id FROM document_revision") == [("a.2",)]
+    assert "embedded repository" not in withdraw(harvester, "a.3")
+
+
+@on_one_database
 def test_a_withdrawn_document_of_a_folder_from_a_backup_is_named(harvester: Harvester, server: HttpServer) -> None:
     folder, backup = harvester.folder / "documents", harvester.folder / "backup"
     with harvester.config.open("a") as file:

@@ -287,7 +287,7 @@ def _about(found: _Found, action: str, after: dict[str, object], reason: str = "
 
 
 def _found(harvester: Harvester, request: WithdrawalRequest) -> _Found:
-    """The document in the named target, or in the default one and the targets of the sites that list it."""
+    """The document in the named target; or in the default one, the targets of its sites, and the embedded one."""
     asked, targets = possible_ids([request.name]), harvester.targets
     with harvester.reading() as session:
         rows = session.execute(
@@ -300,6 +300,8 @@ def _found(harvester: Harvester, request: WithdrawalRequest) -> _Found:
     candidates = [targets.named(request.target)] if request.target else _targets_of([row[2] for row in rows], targets)
     elsewhere = {row[0] for row in rows} | set(before)
     document_id = _named(request.name, candidates, elsewhere)
+    if not request.target:
+        candidates = _without_unused(candidates, document_id, targets)
     owner = harvester.read(owners.owners_of, [document_id]).get(document_id)
     sites = {row[1]: row[2] for row in rows if row[0] == document_id}
     return _Found(document_id, candidates, _site_at(candidates, document_id) or owner, sites)
@@ -328,8 +330,15 @@ def _site_at(candidates: Sequence[Target], document_id: str) -> int | None:
 
 
 def _targets_of(site_names: Sequence[str], targets: Targets) -> list[Target]:
-    found = (targets.default, *(targets.of(name) for name in site_names))
-    return list({id(each): each for each in found}.values())
+    """The default target, the targets of these sites, and the embedded one: it is published in any case."""
+    found = list({id(each): each for each in (targets.default, *(targets.of(name) for name in site_names))}.values())
+    return found if any(isinstance(each, EmbeddedTarget) for each in found) else [*found, targets.named("embedded")]
+
+
+def _without_unused(candidates: Sequence[Target], document_id: str, targets: Targets) -> list[Target]:
+    """These targets without the embedded one, if no site's documents go there and it never had the document."""
+    unused = targets.named("embedded")
+    return [each for each in candidates if each is not unused or each is targets.default or each.revisions(document_id)]
 
 
 def _note(session: Session, harvester: Harvester, found: _Found, request: WithdrawalRequest) -> None:
