@@ -132,6 +132,12 @@ class TestAWholeDocument:
         assert fetcher.fetch(url)[1] == b"<eml/>"
         assert len(server.requests) == 1
 
+    # https://github.com/curl/curl/issues/3315
+    def test_is_taken_with_none_as_its_coding(self, server: HttpServer, fetcher: Fetcher) -> None:
+        url = server.serve("/eml.xml", b"<eml/>", headers={"Content-Encoding": "none"})
+        assert fetcher.fetch(url)[1] == b"<eml/>"
+        assert len(server.requests) == 1
+
     @pytest.mark.parametrize("copies", [1, 3])
     def test_is_decompressed_also_from_several_members(self, server: HttpServer, fetcher: Fetcher, copies: int) -> None:
         url = server.serve("/eml.xml", gzip.compress(b"<eml/>") * copies, headers={"Content-Encoding": "gzip"})

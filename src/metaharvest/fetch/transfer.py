@@ -41,10 +41,11 @@ _LOOK_SECONDS = 0.2
 Result = tuple[int, str]
 """libcurl's result code (0: none) and its words."""
 
-_NO_CODINGS = frozenset({"", "identity", "utf-8", "utf8"})
+_NO_CODINGS = frozenset({"", "identity", "none", "utf-8", "utf8"})
 """Values of Content-Encoding that leave the body as it is.
 
-Servers that give a charset there: https://github.com/code4craft/webmagic/issues/796
+Servers that give a charset, or none: https://github.com/code4craft/webmagic/issues/796,
+https://github.com/curl/curl/issues/3315
 """
 _PIECE = 262_144
 _MOST_MEMBERS = 2_000
