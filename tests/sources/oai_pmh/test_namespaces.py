@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from lxml import etree
 
 from metaharvest.errors import ListError
 from metaharvest.model import Level, ListMethod
@@ -34,6 +36,32 @@ def test_records_in_another_namespace_are_taken_and_reported(version: str, names
     assert f"30 of the list's records are not in the namespace of their answer (but in: {shown})" in found.words(
         "oai.protocol"
     )
+
+
+# Parts of the answers are in a wrong namespace: https://github.com/LearningRegistry/LearningRegistry/issues/57
+@pytest.mark.parametrize(
+    ("tag", "namespace", "number"), [("header", "", 1), ("metadata", "urn:x", 1), ("datestamp", "", 0)]
+)
+def test_parts_of_records_in_another_namespace_are_read(tag: str, namespace: str, number: int) -> None:
+    found = harvested(lambda body: body.replace(f"<{tag}>", f'<{tag} xmlns="{namespace}">'))
+    assert sorted(found.good) == sorted(ALL)
+    assert len(found.findings) == number
+    shown = f"30 of the list's records are not in the namespace of their answer (but in: {namespace or 'none'})"
+    assert found.words("oai.protocol").startswith(shown if number else "")
+
+
+# Pages behind the first one declare no xsi: https://github.com/OPUS4/application/issues/427
+@pytest.mark.parametrize("tag", ["OAI-PMH", "metadata", "dc"])
+def test_records_with_an_undeclared_xsi_are_taken(tag: str) -> None:
+    def change(body: str) -> str:
+        return re.sub(rf"<((?:\w+:)?{tag})(?=[\s>])", r'<\1 xsi:schemaLocation="urn:a a.xsd"', body)
+
+    found = harvested(change)
+    assert sorted(found.good) == sorted(ALL)
+    assert [(finding.rule, finding.level) for finding in found.findings] == [("oai.ill-formed", Level.WARNING)]
+    for content in [record.content for record in found.records if tag == "dc"]:
+        assert content is not None
+        assert "urn:a a.xsd" in etree.fromstring(content).attrib.values()
 
 
 @pytest.mark.parametrize("damage", ["", "?a=1&b=2"])

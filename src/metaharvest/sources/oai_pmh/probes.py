@@ -16,7 +16,7 @@ from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, OaiOptions
 from metaharvest.sources.base import TimeBudget
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, is_proper, moment, written
-from metaharvest.sources.oai_pmh.protocol import Identity
+from metaharvest.sources.oai_pmh.protocol import Identity, says_deleted
 from metaharvest.sources.oai_pmh.repository import Repository
 from metaharvest.sources.oai_pmh.responses import NotOaiResponse, Response, own_text
 from metaharvest.sources.oai_pmh.windows import Window
@@ -179,12 +179,11 @@ def _finding(how: From, newest: Newest, stamp: str, page: FirstPage) -> Finding 
     return Finding(FROM, message, remedy, Level.WARNING)
 
 
-def _named(tree: etree._Element, answer: Response) -> tuple[dict[str, str], int]:
+def _named(tree: etree._Element, _answer: Response) -> tuple[dict[str, str], int]:
     """The datestamps of the records on a page that are not deleted, by identifier; the number of all its records."""
-    name = answer.root.name
-    headers = [each for each in tree.iter(name("header")) if each.get("status") != "deleted"]
-    found = {_text(each, name("identifier")): _text(each, name("datestamp")) for each in headers}
-    return found, sum(1 for _ in tree.iter(name("header")))
+    headers = list(tree.iter("{*}header"))
+    live = (each for each in headers if not says_deleted(each))
+    return {_text(each, "{*}identifier"): _text(each, "{*}datestamp") for each in live}, len(headers)
 
 
 def _text(element: etree._Element, name: str) -> str:

@@ -60,14 +60,17 @@ class Records:
         headers: list[etree._Element] = []
         metadata: list[etree._Element] = []
         abouts: list[etree._Element] = []
+        parts, foreign = {tags.header: headers, tags.metadata: metadata, tags.about: abouts}, ""
         for child in element:  # it takes ten times as long if lxml filters the children
             tag = child.tag
-            if tag == tags.header:
-                headers.append(child)
-            elif tag == tags.metadata:
-                metadata.append(child)
-            elif tag == tags.about:
-                abouts.append(child)
+            found = parts.get(tag)
+            if found is None and isinstance(tag, str):
+                found = parts.get(tags.own(tag))
+                foreign = tag if found is not None else foreign
+            if found is not None:
+                found.append(child)
+        if foreign:
+            self.odd.note("namespace", foreign.rpartition("}")[0].removeprefix("{") or "none")
         if not headers:
             self.odd.note("nameless")
             return None
@@ -214,6 +217,13 @@ class _Tags(NamedTuple):
     datestamp: str
     set_spec: str
 
+    def own(self, tag: str) -> str:
+        """The name of an element in the namespace of the answer, if it is in another one.
+
+        Seen at https://github.com/LearningRegistry/LearningRegistry/issues/57.
+        """
+        return self.header.removesuffix("header") + tag.rpartition("}")[2]
+
 
 @lru_cache(maxsize=16)
 def _tags(namespace: str) -> _Tags:
@@ -235,6 +245,8 @@ def _header_in(element: etree._Element, tags: _Tags) -> _Header:
     _, _, _, identifier_tag, datestamp_tag, set_tag = tags
     for child in element:
         tag, text = child.tag, text_of(child)
+        if tag not in tags and isinstance(tag, str):
+            tag = tags.own(tag)
         if tag == identifier_tag:
             identifier, number = text, number + 1
         elif tag == datestamp_tag:

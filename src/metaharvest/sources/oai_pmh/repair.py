@@ -49,6 +49,12 @@ _MOST_BESIDE = 50
 _MOST_DECLARED, _USUAL_DECLARED = 100, 4_096
 """Namespaces that one record gets, and characters of those that go with each record whether it uses them or not."""
 
+_XSI: dict[str | None, str] = {"xsi": "http://www.w3.org/2001/XMLSchema-instance"}
+"""The prefix that records may use without a declaration: it has one meaning.
+
+Seen at https://github.com/OPUS4/application/issues/427.
+"""
+
 
 def _compiled(pattern: str) -> re.Pattern[bytes]:
     """A pattern in which `~` is the prefix of an element's name, or none."""
@@ -297,7 +303,7 @@ class _Frame:
         self._list = _compiled(rf"</?~{verb}[\s/>]")
         begun = _compiled(rf"<~{verb}(?:\s[^<>]*)?>").search(blanked(head))
         self.list_begin = begun.end() if begun else 0
-        declared = _declared(repaired_whole(head[: self.list_begin or None]), root, verb)
+        declared = _XSI | _declared(repaired_whole(head[: self.list_begin or None]), root, verb)
         self._declared = {prefix: _declaration(prefix, uri) for prefix, uri in declared.items()}
         self._is_usual = len(declared) <= _MOST_DECLARED and declared_size(declared) <= _USUAL_DECLARED
 

@@ -697,10 +697,10 @@ def _is_refusal(error: FetchError) -> bool:
     return not error.transient and (400 <= error.status < 500 or error.status == _PARTIAL)
 
 
-def _stamps_and_number(tree: etree._Element, answer: Response) -> tuple[list[str], int]:
+def _stamps_and_number(tree: etree._Element, _answer: Response) -> tuple[list[str], int]:
     """The datestamps of the first records in an answer, and the number of all its records."""
-    datestamps = islice(tree.iter(answer.root.name("datestamp")), _MOST_LOOKED_AT)
-    number = sum(1 for _ in tree.iter(answer.root.name("identifier")))
+    datestamps = islice(tree.iter("{*}datestamp"), _MOST_LOOKED_AT)
+    number = sum(1 for _ in tree.iter("{*}identifier"))
     return [(each.text or "")[:DATE] for each in datestamps], number
 
 
