@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -81,13 +81,13 @@ def is_other(link: Link, title: str = "") -> bool:
     return link.is_supplement or (has_words and not _has_title(link, title))
 
 
-def has_other_name(address: str) -> bool:
-    """True if the name of the file says that it is a supplement, a cover or the like."""
-    name = _name(address)
-    return OTHER.are_in(words_of(name), name)
+def has_other_name(address: str, known: Collection[str] = ()) -> bool:
+    """True if the name of the file says that it is a supplement, a cover or the like; `known` words say nothing."""
+    name = name_of(address)
+    return OTHER.are_in([each for each in words_of(name) if each not in known], name)
 
 
-def _name(address: str) -> str:
+def name_of(address: str) -> str:
     """The name of the file at an address, in lower case."""
     return unquote(urlsplit(address).path.rstrip("/").rpartition("/")[2]).lower()
 
@@ -154,7 +154,7 @@ def _has_title(link: Link, title: str) -> bool:
     wanted = {word for word in words_of(title) if len(word) > 3}
     if len(wanted) < 3:
         return False
-    there = {*words_of(link.text), *words_of(_name(link.address))}
+    there = {*words_of(link.text), *words_of(name_of(link.address))}
     return len(wanted & there) >= 0.6 * len(wanted)
 
 

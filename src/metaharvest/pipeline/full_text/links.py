@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from urllib.parse import unquote, urlsplit
 
 from metaharvest.model.outputs import Access, FileLink, FileRole, Output
+from metaharvest.pipeline.full_text.anchors import has_other_name, name_of
 from metaharvest.pipeline.full_text.candidates import Candidate, Expects, host_of, is_same_place, web_address
 from metaharvest.pipeline.full_text.kinds import bare_type
 from metaharvest.pipeline.full_text.patterns import file_of, guesses, has_pdf_name
-from metaharvest.pipeline.full_text.words import OTHER, words_of
+from metaharvest.pipeline.full_text.words import words_of
 from metaharvest.pipeline.letters import word_set
 
 MOST = 5
@@ -58,7 +58,8 @@ _DATA_FORMATS = ("eml", "iso", "gmd")
 def candidates(output: Output, own_hosts: Collection[str] = ()) -> tuple[Candidate, ...]:
     """The addresses to try, at most five, the best first. `own_hosts` are hosts of the repository of the record."""
     title = frozenset(words_of(output.title))
-    ranked = sorted(_all(output, own_hosts), key=lambda each: (each[0], _is_aside(each[1].url, title)))
+    # Records name all files, in any order: https://github.com/rero/sonar/issues/800.
+    ranked = sorted(_all(output, own_hosts), key=lambda each: (each[0], has_other_name(each[1].url, title)))
     found: dict[str, Candidate] = {}
     for place, each in ranked:
         if place >= _DOI and found:
@@ -176,23 +177,9 @@ def _dois(output: Output) -> Iterator[tuple[int, Candidate]]:
             yield _DOI, Candidate(address, "DOI")
 
 
-def _is_aside(url: str, title: Collection[str]) -> bool:
-    """True for a cover, a supplement or a table of contents, by the name of the file, which the title does not explain.
-
-    Records name all files, in any order: https://github.com/rero/sonar/issues/800
-    """
-    words = [each for each in words_of(unquote(_name_of(url))) if each not in title]
-    return OTHER.are_in(words, " ".join(words))
-
-
-def _name_of(url: str) -> str:
-    """The last part of the path of a URL."""
-    return urlsplit(url).path.rpartition("/")[2]
-
-
 def _is_never(url: str) -> bool:
     host = host_of(url)
-    if _SUPPLEMENT in url.lower() or _name_of(url) == _OWN_LICENCE:
+    if _SUPPLEMENT in url.lower() or name_of(url) == _OWN_LICENCE:
         return True
     if any(host == each or host.endswith(f".{each}") for each in _NEVER):
         return True
