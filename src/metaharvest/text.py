@@ -8,6 +8,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 _KEPT = "\n\t\u00ad\u200c\u200d"
+_MARKS = {**dict.fromkeys((0x200B, 0x200E, 0x200F, 0x2060, 0xFEFF)), **dict.fromkeys((0x0D, 0x85, 0x2028, 0x2029), " ")}
+"""Marks without a shape, and the ends of lines.
+
+Seen at https://github.com/digitalbiblesociety/browserbible-3/issues/88 and https://github.com/WDscholia/scholia/issues/177.
+"""
+
 _ROOM = re.compile("[ \n\t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]{2,}")
 _USERINFO = re.compile(r"(?<=://)[^/?#]*@")
 _USERINFO_IN_TEXT = re.compile(r"(?<=://)(?!\[)(?:[^/?#\s<>\"']*@|[^/?#@:\s<>\"']*+:(?!\d*[/?#])[^\s<>\"']*+)")
@@ -54,6 +60,14 @@ def clean(text: str) -> str:
         c if c in _KEPT or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else "\ufffd"
         for c in text.replace("\r\n", "\n")
     )
+
+
+def without_marks(text: str) -> str:
+    """`text` without marks of no shape, as Khmer has them between words, and with blanks for the ends of lines.
+
+    `clean` shows such a mark as U+FFFD, since an address or a name must have none.
+    """
+    return text if text.isprintable() else text.translate(_MARKS)
 
 
 def one_line(text: str, limit: int = 300) -> str:

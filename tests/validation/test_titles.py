@@ -36,6 +36,8 @@ DATACITE = (
         (EML.format(docid="alder.1.1", title="Stream chemistry"), "Stream chemistry"),
         (EML.format(docid="alder.1.1", title='<!-- x -->Bach<value xml:lang="de">chemie</value>'), "Bach"),
         (DC, "Bog temperatures"),
+        (DC.replace("Bog", "\u200fعنوان\u200b Bog&#13;\u2028"), "عنوان Bog temperatures"),
+        (DC.replace("Bog", "\u202eBog"), "\ufffdBog temperatures"),
         (ISO, "Soil map"),
         (ISO_BEHIND_OTHERS, "Soil map"),
         (DATACITE.format(3), "Bog cores"),

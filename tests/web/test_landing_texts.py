@@ -51,6 +51,7 @@ def test_a_citation_of_little() -> None:
 
 def test_a_description_without_a_tree_has_the_title_of_the_catalogue() -> None:
     assert describe(None, "", "Fr\x00ogs\u202e") == Description("Fr\ufffdogs\ufffd", {}, [], [], [], [])
+    assert describe(None, "", "\u200fFr\u200bogs\u2028").title == "Frogs "
     unknown = etree.fromstring("<x/>")
     assert describe(unknown, "", "Frogs").title == "Frogs"
 

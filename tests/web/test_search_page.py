@@ -69,6 +69,16 @@ def problem(url: str, status: int) -> str:
     return str(answer.json()["detail"])
 
 
+def test_marks_that_nobody_sees_are_not_shown(harvester: Harvester) -> None:
+    alder = harvester.add_site("alder", "https://alder.example.org/l.xml")
+    store(harvester, document("doc.1", b"<x/>", site=alder))
+    write_index(harvester, entry(1, output("\u200fBeech\u200b trees", abstract="Beech\u2028leaves")))
+    with served(harvester) as each:
+        root = each.base_url.removesuffix("/oai")
+        [found] = data(f"{root}/api/v1/search?q=beech")["outputs"]
+    assert found["highlights"] == {"title": "<mark>Beech</mark> trees", "abstract": "<mark>Beech</mark> leaves"}
+
+
 def test_a_person_searches_chooses_a_value_and_comes_to_a_page(published: str) -> None:
     start = page(f"{published}/")
     [link] = start.xpath("//header//a[.='Search']/@href")

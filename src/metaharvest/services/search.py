@@ -33,7 +33,7 @@ from metaharvest.pipeline.stage import Context
 from metaharvest.queries.public_sites import published_among
 from metaharvest.queries.works import decided_numbers, document_ids
 from metaharvest.services.harvester import Harvester
-from metaharvest.text import one_line
+from metaharvest.text import one_line, without_marks
 
 __all__ = ["FACETS", "Sort"]
 
@@ -218,12 +218,12 @@ class OutputSearch:
     def _found(self, hit: Hit, query: Query, today: str) -> Mapping[str, Any]:
         """An output that was found, with the places of its words."""
         record, highlights = hit.record, {}
-        if marked := marker(query, "title").whole(record["title"] or ""):
+        if marked := marker(query, "title").whole(without_marks(record["title"] or "")):
             highlights["title"] = marked
-        if marked := marker(query, "abstract").snippet(record["abstract"] or ""):
+        if marked := marker(query, "abstract").snippet(without_marks(record["abstract"] or "")):
             highlights["abstract"] = marked
         text = record["full_text"] and read_text(self._folder, record["full_text"]["sha256"], LOOKED_AT)
-        if text and (marked := marker(query, "text").snippet(text)):
+        if text and (marked := marker(query, "text").snippet(without_marks(text))):
             highlights["text"] = marked
         return {**_summary(record, today), "score": hit.score, "highlights": highlights}
 

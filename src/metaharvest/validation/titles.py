@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lxml import etree
 
-from metaharvest.text import one_line
+from metaharvest.text import one_line, without_marks
 
 LONGEST = 300
 """Characters of a title that are kept."""
@@ -32,9 +32,13 @@ def title_of(root: etree._Element) -> str:
     if element is None:
         return ""
     if not len(element):
-        return one_line((element.text or "")[:_MOST_READ].strip(), LONGEST)
+        return _line((element.text or "")[:_MOST_READ])
     texts = _FIRST_TEXT(element)
-    return one_line(str(texts[0])[:_MOST_READ], LONGEST) if texts else ""
+    return _line(str(texts[0])[:_MOST_READ]) if texts else ""
+
+
+def _line(text: str) -> str:
+    return one_line(without_marks(text).strip(), LONGEST)
 
 
 def _resource(root: etree._Element) -> etree._Element:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from metaharvest.text import clean
+from metaharvest.text import clean, without_marks
 from metaharvest.transform.crosswalks import dublin_core
 from metaharvest.transform.crosswalks.facts import AUTHOR, BOX, FILE, PERIOD, facts
 
@@ -64,10 +64,10 @@ def describe(root: etree._Element | None, document_type: str, title: str) -> Des
     texts: dict[str, list[str]] = {}
     pairs = None if root is None else dublin_core(root, document_type)
     for element, text in pairs or ():
-        texts.setdefault(element, []).append(clean(text))
+        texts.setdefault(element, []).append(clean(without_marks(text)))
     found = () if root is None else facts(root)
     of = {name: [fact for kind, fact in found if kind == name] for name in (AUTHOR, FILE, BOX, PERIOD)}
-    title = texts["title"][0] if "title" in texts else clean(title)
+    title = texts["title"][0] if "title" in texts else clean(without_marks(title))
     return Description(title, texts, of[AUTHOR], of[FILE], of[BOX], of[PERIOD])
 
 
