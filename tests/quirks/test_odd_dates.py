@@ -242,3 +242,36 @@ def test_changes_are_not_asked_for_from_before_the_first_record() -> None:
         repository.put("oai:test:2")
         second = harvest(repository.base_url, first.checkpoint)
         assert (second.broken, second.good) == (None, ["oai:test:1", "oai:test:2"])
+
+
+# From days to seconds: https://github.com/DOAJ/doaj/issues/507
+def test_a_change_of_the_day_before_datestamps_had_seconds_is_not_lost() -> None:
+    with OaiServer(30, seconds=False) as server:
+        first = harvest(server.base_url)
+        server.put("oai:test:31", server.now.replace(hour=0))
+        server.now += timedelta(days=1)
+        server.seconds = True
+        second = harvest(server.base_url, first.checkpoint)
+        assert second.good == ["oai:test:31"]
+        server.now += timedelta(days=1)
+        assert harvest(server.base_url, second.checkpoint).good == []
+
+
+# Identifiers get another beginning, and keep their datestamps: https://github.com/EUDAT-B2SHARE/b2share/issues/628
+def test_after_all_identifiers_have_changed_everything_is_listed_once() -> None:
+    def described(name: str) -> bytes:
+        scheme = '<oai-identifier xmlns="http://www.openarchives.org/OAI/2.0/oai-identifier"><scheme>oai</scheme>'
+        identifier = f"{scheme}<repositoryIdentifier>{name}</repositoryIdentifier></oai-identifier>"
+        return f"<description>{identifier if name else ''}</description></Identify>".encode()
+
+    checkpoint, found, shown = None, [], [""]
+    with OaiServer(30) as server:
+        server.tamper = lambda body, _asked: body.replace(b"</Identify>", described(shown[0]))
+        for name in ("old.example.org", "new.example.org", "new.example.org", "", "new.example.org"):
+            shown[0] = name
+            server.now += timedelta(days=1)
+            found.append(harvest(server.base_url, checkpoint))
+            checkpoint = found[-1].checkpoint
+    assert [len(each.good) for each in found] == [30, 30, 0, 0, 0]
+    assert [each.rules for each in found] == [[], ["oai.repository-changed"], [], [], []]
+    assert "it was 'old.example.org', now it is 'new.example.org'" in found[1].words("oai.repository-changed")

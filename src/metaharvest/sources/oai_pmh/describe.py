@@ -42,6 +42,7 @@ _NAMED = 12
 CLOCK_RIGHT = "The repository's keeper sets the clock of its server right, or of each of them if there are several."
 _SHORTEN = "The repository's keeper checks the text there; a harvester needs no such long text, nor that many."
 _FRIEND_URLS = ".//{http://www.openarchives.org/OAI/2.0/friends/}friends/{*}baseURL"
+_IDENTIFIERS = ".//{*}oai-identifier/{*}repositoryIdentifier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class Description:
         specs = sorted(each.spec for each in self.sets)
         return {
             **picked(self.identity, "name base_url version granularity deleted_record"),
+            "identifiers": self.identity.identifiers or before.get("identifiers"),
             "formats": _digest_of_many(list(map("/".join, formats)), "formats") or formats,
             "sets": _digest_of_many(specs, "sets") or specs if self.has_all_sets else before.get("sets"),
         }
@@ -177,6 +179,7 @@ def _identity(tree: etree._Element, answer: Response) -> Identity:
         return next(iter(every(name)), "")
 
     friends = (own_text(each) for each in tree.iterfind(_FRIEND_URLS))
+    named = tree.find(_IDENTIFIERS)
     return Identity(
         one_line(first("repositoryName"), 200),
         first("baseURL"),
@@ -187,6 +190,7 @@ def _identity(tree: etree._Element, answer: Response) -> Identity:
         first("granularity"),
         every("compression"),
         tuple(map(without_credentials, islice((url for url in friends if 0 < len(url) <= URI), FRIENDS))),
+        identifiers="" if named is None else one_line(own_text(named), 200),
     )
 
 
@@ -295,6 +299,15 @@ def missing(description: Description, prefix: str, sets: Sequence[str]) -> Itera
             yield Finding("oai.no-set", message, "Correct the set, or have the repository offer this one.")
 
 
+def has_other_identifiers(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
+    """True if the identifiers of all records have changed since the last harvest, perhaps without new datestamps.
+
+    Seen at https://github.com/EUDAT-B2SHARE/b2share/issues/628.
+    """
+    before = old.get("identifiers")
+    return before is not None and before != new.get("identifiers")
+
+
 def changes(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[Finding]:
     """The warnings about changes since the last harvest."""
     for key, what in _COMPARED.items():
@@ -312,6 +325,7 @@ _COMPARED = {
     "version": "version of the protocol",
     "granularity": "granularity",
     "deleted_record": "way with deleted records (deletedRecord)",
+    "identifiers": "repositoryIdentifier, with which identifiers begin,",
     "formats": "list of metadata formats",
     "sets": "list of sets",
 }

@@ -114,7 +114,8 @@ class Identity:
     """The answer of a source repository to Identify. `granularity` and `deleted_record` are in its own words.
 
     `friends` are base URLs of other source repositories; `version` is the version of the protocol in the answer. The
-    source repository's clock, which `response_date` shows, is `ahead` of its web server's; below 0: behind.
+    source repository's clock, which `response_date` shows, is `ahead` of its web server's; below 0: behind. The
+    identifiers of its records begin with `oai:` and `identifiers`, if it says so (repositoryIdentifier).
     """
 
     name: str
@@ -128,6 +129,7 @@ class Identity:
     friends: tuple[str, ...] = ()
     response_date: str = ""
     ahead: timedelta = timedelta(0)
+    identifiers: str = ""
 
     @property
     def has_seconds(self) -> bool:

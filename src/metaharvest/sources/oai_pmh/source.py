@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from math import inf
 from urllib.parse import parse_qsl, urlsplit
@@ -29,12 +30,20 @@ from metaharvest.model import (
 )
 from metaharvest.sources.base import Page, PagedListing, TimeBudget
 from metaharvest.sources.oai_pmh.datestamps import from_watermark, moment
-from metaharvest.sources.oai_pmh.describe import ALL_PAGES, CLOCK_RIGHT, changes, described, missing
+from metaharvest.sources.oai_pmh.describe import (
+    ALL_PAGES,
+    CLOCK_RIGHT,
+    changes,
+    described,
+    has_other_identifiers,
+    missing,
+)
 from metaharvest.sources.oai_pmh.probes import Probed, Probes, is_due
 from metaharvest.sources.oai_pmh.progress import (
     State,
     asked_by,
     asks_for_others,
+    first_moment,
     has_seconds,
     newest_of,
     next_sweep,
@@ -84,8 +93,12 @@ class OaiSource:
         remembered, changed = await asyncio.to_thread(compared)
         ahead = tuple(_ahead(state, identity))
         findings = (*description.findings, *changed, *ahead)
+        wants_all = bool(ahead) or state.from_is_off or has_other_identifiers(state.identity, remembered)
+        if identity.has_seconds and _had_days(state):
+            # Changes since the last harvest may have the midnight before it as their datestamps.
+            state = replace(state, watermark=first_moment(state.watermark, timedelta(days=1)))
         state = replace(state, identity=remembered, sweep=None if full and not resumed else state.sweep)
-        sweep = next_sweep(state, options, identity, full=full or bool(ahead) or state.from_is_off)
+        sweep = next_sweep(state, options, identity, full=full or wants_all)
         if not resumed:  # the site run that ended has reported them
             sweep = replace(sweep, notes=())
         records = Records(self._site.list_url, options, digests=self._is_harvest, largest=http.max_document_bytes)
@@ -155,6 +168,15 @@ class OaiSource:
 def identifier_in(url: str) -> str:
     """The identifier that a GetRecord URL asks for."""
     return dict(parse_qsl(urlsplit(url).query)).get("identifier", "")
+
+
+def _had_days(state: State) -> bool:
+    """True if the source repository's datestamps were days in the last harvest.
+
+    Seen at https://github.com/DOAJ/doaj/issues/507.
+    """
+    granularity = state.identity.get("granularity")
+    return isinstance(granularity, str) and "T" not in granularity
 
 
 def _ahead(state: State, identity: Identity) -> Iterator[Finding]:
