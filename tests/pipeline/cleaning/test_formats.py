@@ -223,6 +223,14 @@ def test_several_dates_of_dublin_core() -> None:
     assert dublin_core("<dc:date>in press</dc:date>").dates == ()
 
 
+def test_a_record_of_arxiv_has_letters_in_place_of_tex() -> None:
+    texts = r"<dc:title>The Schr\"odinger equation</dc:title><dc:description>By L\'evy</dc:description>"
+    output = dublin_core(f"{texts}<dc:identifier>http://arxiv.org/abs/0704.0001</dc:identifier>")
+    assert (output.title, output.abstracts[0].text) == ("The Schrödinger equation", "By Lévy")
+    # Elsewhere a backslash may stand before each apostrophe.
+    assert dublin_core(r"<dc:title>L\'eau</dc:title>").title == r"L\'eau"
+
+
 def test_several_names_in_one_element() -> None:
     output = dublin_core("<dc:creator>Alder A, Birch B</dc:creator><dc:creator>Cedar, C. and Elm, E.</dc:creator>")
     assert [each.family for each in output.creators] == ["Alder", "Birch", "Cedar", "Elm"]

@@ -31,6 +31,7 @@ from metaharvest.pipeline.cleaning.dates import edtf_of, year_of
 from metaharvest.pipeline.cleaning.identifiers import identified, identifiers_in
 from metaharvest.pipeline.cleaning.languages import language_of
 from metaharvest.pipeline.cleaning.licences import access_of, embargo_in, spdx_of
+from metaharvest.pipeline.cleaning.tex import with_letters
 from metaharvest.pipeline.cleaning.types import BROADER, type_of
 from metaharvest.text import only_xml, unescaped
 from metaharvest.transform.crosswalks.rows import plain
@@ -220,13 +221,16 @@ class Draft:
         """The output with all values."""
         dates = self._dates()
         languages = tuple(self.languages.values())
+        titles, abstracts = tuple(self.titles.values()), tuple(self.abstracts.values())
+        if any(scheme == "arxiv" for scheme, _ in self.identifiers):
+            titles, abstracts = _without_tex(titles), _without_tex(abstracts)
         return Output(
             format=self.format,
-            titles=tuple(sorted(self.titles.values(), key=lambda each: _NO_TITLE.fullmatch(each.text) is not None)),
+            titles=tuple(sorted(titles, key=lambda each: _NO_TITLE.fullmatch(each.text) is not None)),
             creators=tuple(self.creators),
             contributors=tuple(self.contributors),
             publishers=tuple(self.publishers.values()),
-            abstracts=tuple(self.abstracts.values()),
+            abstracts=abstracts,
             subjects=tuple(self.subjects.values()),
             types=self._types(),
             dates=dates,
@@ -285,6 +289,10 @@ def _keep(kept: dict[_Key, _Value], key: _Key, value: _Value) -> None:
 
 
 _Key = TypeVar("_Key")
+
+
+def _without_tex(texts: Sequence[Text]) -> tuple[Text, ...]:
+    return tuple(replace(each, text=with_letters(each.text)) for each in texts)
 
 
 def _is_address(line: str) -> bool:
