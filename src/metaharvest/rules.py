@@ -896,13 +896,14 @@ RULES: dict[str, Rule] = {
         "run sends the other documents; first it looks up the documents that may have arrived.",
         "No action is needed, unless it lasts: then the administrator asks the people who run the repository.",
     ),
-    "target.lost": _of_ours(
+    "target.lost": Rule(
         "The repository no longer has documents of earlier harvests",
         "After each list of changes the harvester asks the target for the last documents of the site. Some of them are "
         "not there: the target was restored from an older copy, or the settings name another one than before. A list "
         "of changes does not name them again.",
         "No action is needed: the next harvest of the site asks its source repository for all records, and brings in "
         f"what is missing. {todo('runs.full')} does so at once.",
+        for_contact="No action is needed: the next harvest asks your repository for all records, and brings these in.",
     ),
     "target.tls": _by_administrator(
         "The repository's certificate is not accepted",

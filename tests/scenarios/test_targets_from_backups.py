@@ -44,6 +44,8 @@ def test_documents_that_a_folder_from_a_backup_lacks_come_back(network: Network,
     assert network.held() == ALL
     [(message,)] = network.harvester.rows(WARNING)
     assert "The target does not have test/oai_dc/oai:test:3, although" in message
+    assert "repo: the central repository has lost documents, nothing new" in network.subject("site")
+    assert "1 well; the central repository has lost documents of 1 site; nothing new" in network.subject("admin")
     assert network.harvest() == {"status": "succeeded", "listed": 25, "updated": 1, "unchanged": 24}
     assert network.held() == {**ALL, "3": 3}
     network.server.answered.clear()

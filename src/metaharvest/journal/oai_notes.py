@@ -10,15 +10,11 @@ from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger.records import MarkedMissing
 from metaharvest.model import MAX_FINDINGS, Finding, Level, Site
 from metaharvest.model.actions import Remedy, todo
-from metaharvest.problems.attention import EMPTY, FEWER, MANY_DELETIONS, MISSING, REPOSITORY_CHANGED, SHRANK
+from metaharvest.problems.attention import EMPTY, FEWER, LOST, MANY_DELETIONS, MISSING, REPOSITORY_CHANGED, SHRANK
 from metaharvest.text import counted, joined, one_line, shown_url
 
 BROKEN_OFF = "oai.broken-off"
 """The rule of findings about an incomplete list: the number of its records, and the reason."""
-
-
-LOST = "target.lost"
-"""The rule of findings about a target that no longer has the documents of earlier harvests."""
 
 
 LIST_SIZE = "oai.list-size"

@@ -17,6 +17,9 @@ MISSING = "records.missing"
 name, only another one shows that they are back.
 """
 
+LOST = "target.lost"
+"""The rule of warnings that the target does not have the last documents of a site."""
+
 MOVED = "records.moved"
 """The rule of warnings that a record has moved from one site of its source repository to another, with its document."""
 

@@ -191,7 +191,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     statuses = phrasing.statuses_of_sites((row.site_schedule_id, row.status) for row in site_runs)
     counts, doubtful = _sum(site_runs), {row.site_run_id: doubts(session, row) for row in site_runs}
     noted = number_noted(session, site_runs)
-    is_grave = any(each.is_grave for each in doubtful.values())
+    is_grave = any(each.is_grave or each.target_lost for each in doubtful.values())
     facts = _Facts(status, statuses, counts, sum(row.listed for row in site_runs), troubles, is_away)
     names = [row.site_name for row in site_runs]
     listing = [row.site_name for row in site_runs if row.listed]

@@ -152,16 +152,18 @@ class Doubts:
     """Doubts about a site run beside the outcomes of its documents.
 
     `lost`: documents that the list lost, if these are many. `still_broken`: documents that a retry left. `is_empty`: a
-    full list of the source repository was empty. `has_fewer`: it has fewer than before.
+    full list of the source repository was empty. `has_fewer`: it has fewer than before. `target_lost`: the target does
+    not have the last documents of the site.
     """
 
     lost: int = 0
     still_broken: int = 0
     is_empty: bool = False
     has_fewer: bool = False
+    target_lost: bool = False
 
     def __bool__(self) -> bool:
-        return self.is_grave or bool(self.still_broken)
+        return self.is_grave or self.target_lost or bool(self.still_broken)
 
     @property
     def is_grave(self) -> bool:
@@ -173,6 +175,7 @@ class Doubts:
         """In words, one text for each."""
         empty = ["the repository lists nothing"] if self.is_empty else []
         empty += ["the repository has fewer records than before"] if self.has_fewer else []
+        empty += ["the central repository has lost documents"] if self.target_lost else []
         lost = [*empty, *([f"the list lost {counted(self.lost, 'document')}"] if self.lost else [])]
         return lost + ([f"{self.still_broken:,} still broken"] if self.still_broken else [])
 
@@ -273,11 +276,13 @@ def run_story(
 
 
 def _losses(doubtful: Sequence[Doubts]) -> list[str]:
-    """The number of source repositories that list nothing or less than before, and the losses of the lists."""
+    """The number of source repositories that list nothing or less than before, and the losses of targets and lists."""
     empty, fewer = sum(each.is_empty for each in doubtful), sum(each.has_fewer for each in doubtful)
     lost = [each.lost for each in doubtful if each.lost]
     losses = [f"{counted(empty, 'repository lists', 'repositories list')} nothing"] if empty else []
     losses += [f"{counted(fewer, 'repository has', 'repositories have')} fewer records than before"] if fewer else []
+    at_target = sum(each.target_lost for each in doubtful)
+    losses += [f"the central repository has lost documents of {counted(at_target, 'site')}"] if at_target else []
     return losses + ([f"{counted(len(lost), 'list')} lost {counted(sum(lost), 'document')}"] if lost else [])
 
 

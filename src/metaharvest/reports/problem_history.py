@@ -28,7 +28,7 @@ from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import unnamed
 from metaharvest.ledger.retries import number_put_off, numbers_failing
 from metaharvest.model import HARVESTED, Deletions, OutcomeKind, Site, SiteRunKind
-from metaharvest.problems.attention import EMPTY, FEWER, MOVED, SHRANK
+from metaharvest.problems.attention import EMPTY, FEWER, LOST, MOVED, SHRANK
 from metaharvest.reports.findings import since_when
 from metaharvest.reports.phrasing import OUTCOME_TITLES, Doubts
 from metaharvest.rules import RULES, title_of
@@ -167,7 +167,7 @@ def doubts(session: Session, site_run: HarvestSiteRun) -> Doubts:
     """Doubts about this site run beside its documents."""
     rules = _list_rules(session, site_run) if site_run.warnings else {}
     lost = _lost(session, site_run, rules[SHRANK]) if SHRANK in rules else 0
-    return Doubts(lost, _still_broken(session, site_run), EMPTY in rules, FEWER in rules)
+    return Doubts(lost, _still_broken(session, site_run), EMPTY in rules, FEWER in rules, LOST in rules)
 
 
 def _list_rules(session: Session, site_run: HarvestSiteRun) -> dict[str, date]:
