@@ -20,6 +20,8 @@ from metaharvest.pipeline.full_text.kinds import Kind, charset_of, kind_of, stor
         (b"<?xml version='1.0'?><jats:article xmlns:jats='x'>", "", Kind.JATS),
         (b"<?xml version='1.0'?><oai_dc:dc>", "text/xml", Kind.XML),
         (b"<rdf:RDF>", "application/rdf+xml", Kind.XML),
+        (b"<br />\n<b>Warning</b>: x\n%PDF-1.4\n...\n%%EOF\n", "application/pdf", Kind.PDF),
+        (b"<html><body>A PDF begins with %PDF-1.4</body></html>", "text/html", Kind.HTML),
         (b"Alders grow by rivers.", "text/plain", Kind.TEXT),
         (b"a,b\n1,2", "text/csv", Kind.OTHER),
         (b'{"a": 1}', "application/json", Kind.OTHER),

@@ -58,10 +58,11 @@ def kind_of(content: bytes, media_type: str = "") -> Kind:
     start = head.lstrip(_BLANK)
     if not start:
         return Kind.EMPTY
+    # A script may send warnings in HTML before its PDF: https://github.com/mikehaertl/phpwkhtmltopdf/issues/298.
+    if b"%PDF-" in head and (not start.startswith(b"<") or b"%%EOF" in content[-_HEAD:]):
+        return Kind.PDF
     if start.startswith(b"<"):
         return _marked_up(content[:8_192], media_type)
-    if b"%PDF-" in head:
-        return Kind.PDF
     if start.startswith(b"PK\x03\x04"):
         return Kind.WORD if any(part in content[:4_096] for part in _WORD_PARTS) else Kind.ARCHIVE
     for mark, kind in _STARTS:
