@@ -69,10 +69,10 @@ def test_another_target_gets_the_records_that_the_former_one_had(tmp_path: Path,
 def test_a_new_index_of_a_folder_that_lacks_records_has_all_of_them_asked_for(network: Network, tmp_path: Path) -> None:
     network.register()
     network.harvest()
-    assert "missing" not in network.harvester("target", "rebuild").out
+    assert "Missing" not in network.harvester("target", "rebuild").out
     [file] = (tmp_path / "documents").glob("test/**/3.xml")
     file.unlink()
     said = network.harvester("target", "rebuild").out
-    assert "Documents of repo are missing: its next harvest asks the repository for all records." in said
+    assert "Missing: 1 document of repo. Its next harvest asks the repository for all records." in said
     assert network.harvest() == {"status": "succeeded", "listed": 25, "inserted": 1, "unchanged": 24}
     assert network.held() == {**ALL, "3": 2}

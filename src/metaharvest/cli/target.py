@@ -186,7 +186,7 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
 @click.pass_obj
 def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
     """Rebuild the index of a folder from its files, and accept the folder in its present state."""
-    done, lacking = services.targets.rebuild_index(invocation.harvester, name, site)
+    done, missing = services.targets.rebuild_index(invocation.harvester, name, site)
     files = counted(done.revisions, "file")
     click.echo(f"The index was built again: {counted(done.documents, 'document')} in {files}.")
     if done.deleted:
@@ -197,8 +197,9 @@ def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
         click.echo(clean(f"Left out: {problem}"), err=True)
     if done.left_out > len(done.problems):
         click.echo(f"Left out: {counted(done.left_out - len(done.problems), 'more file')}.", err=True)
-    for each in lacking:
-        click.echo(clean(f"Documents of {each} are missing: its next harvest asks the repository for all records."))
+    for site_name, number in missing.items():
+        documents = f"{counted(number, 'document')} of {site_name}"
+        click.echo(clean(f"Missing: {documents}. Its next harvest asks the repository for all records."))
 
 
 def _cells(held: services.targets.Held) -> tuple[str, ...]:

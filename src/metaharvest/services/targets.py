@@ -112,11 +112,11 @@ def check(harvester: Harvester, target_name: str | None = None, site_name: str |
 
 def rebuild_index(
     harvester: Harvester, target_name: str = "target", site_name: str | None = None
-) -> tuple[Rebuilt, list[str]]:
+) -> tuple[Rebuilt, dict[str, int]]:
     """Rebuild the index of a folder from its files: the folder of this target, or of the target of this site.
 
-    Returns also the sites of source repositories whose documents are missing in it: their next harvest asks for all
-    records, as a list of changes does not name these documents.
+    Returns also the sites of source repositories whose documents are missing in it, each with their number: their next
+    harvest asks for all records, as a list of changes does not name these documents.
 
     Raises SettingsError if there is no such target, ScheduleError if there is no such site, MetaharvestError if it
     is no folder, TargetError.
@@ -126,8 +126,9 @@ def rebuild_index(
     target = harvester.targets.named(target_name) if site_name is None else harvester.targets.of(site_name)
     if not isinstance(target, FolderTarget):
         raise MetaharvestError(f"The target is {target.describe()}: only a folder has an index.")
-    done, sites = target.rebuild(), _paged_sites(harvester, target)
-    return done, [site.name for site in sites if _wants_all(harvester, target, site)]
+    done = target.rebuild()
+    missing = {site.name: _note_missing(harvester, target, site) for site in _paged_sites(harvester, target)}
+    return done, {name: number for name, number in missing.items() if number}
 
 
 def _paged_sites(harvester: Harvester, target: Target) -> Iterator[Site]:
@@ -138,15 +139,15 @@ def _paged_sites(harvester: Harvester, target: Target) -> Iterator[Site]:
                 yield site
 
 
-def _wants_all(harvester: Harvester, target: Target, site: Site) -> bool:
-    """True if the target lacks documents of the site; its next harvest asks for all records then."""
+def _note_missing(harvester: Harvester, target: Target, site: Site) -> int:
+    """The number of the site's documents that the target lacks; if there are any, its next harvest is a full list."""
     with harvester.reading() as session, target.session(site) as opened:
         held = (dict(some) for some in batches(records.held_by(session, site.site_id), _AT_ONCE))
-        is_lacking = any(records.lacking(some, opened.holdings(list(some))) for some in held)
-    if is_lacking:
+        number = sum(len(records.lacking(some, opened.holdings(list(some)))) for some in held)
+    if number:
         with harvester.writing() as session:
             sweeps.note_full_wanted(session, site.site_id, resumed=False)
-    return is_lacking
+    return number
 
 
 def _with_sites(harvester: Harvester, revisions: Iterator[HeldRevision] | list[HeldRevision]) -> Iterator[Held]:
