@@ -97,7 +97,7 @@ _ADDRESS = re.compile(
 )
 _MORE = re.compile(r"[;,/|()\[\]:]|\s-\s|\s&\s|\band\b|\bund\b|\bet\b|\by\b|\be\b")
 _ASIDE = word_set("""
-    in language langue sprache modern standard american british simplified traditional idioma written text
+    in language langue sprache bahasa modern standard american british simplified traditional idioma written text
 """)
 _SHORT = {
     "engl": "en",
@@ -109,10 +109,10 @@ _SHORT = {
     "jp": "ja",
     "cn": "zh",
     "cz": "cs",
-    "iw": "he",
-    "ji": "yi",
     "gr": "el",
 }
+_FORMER = {"iw": "he", "ji": "yi", "in": "id"}
+"""Codes before 1989, which Java writes in its locales: https://github.com/DSpace/dspace-xmlui-lang/pull/40."""
 
 
 @lru_cache(5_000)
@@ -127,7 +127,7 @@ def language_of(text: str) -> str | None:
     if found := _ADDRESS.fullmatch(text):
         text = found[1]
     if found := _TAG.fullmatch(text):
-        if code := _CODES.get(found[1]):
+        if code := _CODES.get(found[1]) or _FORMER.get(found[1]):
             return code
         if found[1] == text and text in _SHORT:
             return _SHORT[text]
