@@ -112,6 +112,14 @@ def test_a_deleted_record_waits_for_the_end_of_the_list() -> None:
     assert ([entry for _, entry in plan.to_delete], plan.listed) == ([waits], 0)
 
 
+def test_a_deletion_that_is_older_than_the_known_record_is_named() -> None:
+    row, older = known(datestamp=DAY), record(deleted=True, datestamp=EARLIER)
+    assert planned(older, row=row, holding=held()).older_deletions == ["r"]
+    assert planned(older, row=known(), holding=held()).older_deletions == []
+    waits = known(OutcomeKind.DEFERRED, state=DocumentState.TO_DELETE, datestamp=DAY)
+    assert planned(older, row=waits, holding=held()).older_deletions == []
+
+
 def test_a_deleted_record_that_the_target_does_not_have_is_noted_at_once() -> None:
     plan = planned(record(deleted=True))
     assert [outcome.kind for outcome, _ in plan.settled] == [OutcomeKind.DELETED]

@@ -194,3 +194,25 @@ def test_a_repository_that_refuses_windows_is_asked_for_each_record(network: Net
     found = network.harvest()
     assert (found["status"], found["inserted"], found["access_error"]) == ("with-errors", 58, 1)
     assert len(server.answered) < 120
+
+
+# OJS lists the deletion of an article that was published again: https://github.com/pkp/pkp-lib/issues/6625
+def test_an_old_deletion_waits_for_the_rest_of_a_list_that_breaks_off(network: Network) -> None:
+    server, old = network.server, b"<identifier>oai:test:25</identifier><datestamp>2026-01-01T00:00:00Z</datestamp>"
+    deletion = b'<ListRecords><record><header status="deleted">' + old + b"</header></record>"
+
+    def is_refused(asked: Asked) -> bool:
+        return is_list(asked) and (asked.verb == "ListIdentifiers" or "resumptionToken" in asked.arguments)
+
+    network.register()
+    network.harvest()
+    server.tamper = lambda body, asked: (
+        body if asked.arguments.get("from") else body.replace(b"<ListRecords>", deletion)
+    )
+    server.poisoned = (b"<html><title>Robots keep out</title></html>", 403, {"Content-Type": "text/html"})
+    server.refuses = is_refused
+    assert network.harvest("--full")["status"] == "incomplete"
+    assert network.held() == ALL
+    server.refuses = lambda asked: False
+    assert network.harvest()["status"] == "succeeded"
+    assert network.held() == ALL

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
@@ -103,14 +103,16 @@ def plan_deletions(waiting: Waiting, options: SiteOptions) -> DeletionPlan:
     return DeletionPlan(fates, 0, len(lost)) if are_too_many else DeletionPlan(fates, confirmed, 0)
 
 
-async def carry_out_deletions(harvest: SiteHarvest) -> int:
+async def carry_out_deletions(harvest: SiteHarvest, not_yet: Collection[str] = ()) -> int:
     """Delete documents in the target, as planned. Returns the number of deletions that waited.
+
+    The deletions of `not_yet` go on waiting: the list broke off, and its rest may have these documents.
 
     All of them wait if the target is away, or the time is up. They also wait if the list of another site of the origin
     did not come to its end: the records may have moved there.
     """
     site_run, target, ctx = harvest.site_run, harvest.target, harvest.ctx
-    waiting = await in_thread(partial(_waiting, harvest))
+    waiting = await in_thread(partial(_waiting, harvest, not_yet))
     plan = plan_deletions(waiting, harvest.site.options)
     if plan.confirmed != waiting.confirmed:
         await harvest.write(partial(_keep_confirmed, harvest.site.site_id, plan.confirmed))
@@ -164,11 +166,12 @@ def _outcome_of(entry: LedgerEntry, plan: DeletionPlan) -> Outcome:
     return Outcome(document, OutcomeKind.DELETED, entry.target_revision, needs_confirmation=is_to_be_confirmed)
 
 
-def _waiting(harvest: SiteHarvest) -> Waiting:
+def _waiting(harvest: SiteHarvest, not_yet: Collection[str]) -> Waiting:
     """Read the deletions that wait, and the owners of their documents as of now. To be called in a thread."""
     site_run, site, ctx = harvest.site_run, harvest.site, harvest.ctx
     with ctx.reading() as session:
         entries = deletions.waiting_deletions(session, site, site_run.site_run_id)
+        entries = [each for each in entries if each.document_id not in not_yet]
         copies = records.number_of_copies(session, site.site_id) if entries else 0
         confirmed = sweeps.confirmed_deletions(session, site.site_id)
         ids = [each.document_id for each in entries]

@@ -102,6 +102,11 @@ class PagePlan:
     """The records of these documents, by document id."""
     to_delete: list[tuple[ListedDocument, LedgerEntry | None]] = field(default_factory=list)
     """The documents whose deletions wait until the list has ended or broken off; they are accounted for then."""
+    older_deletions: list[str] = field(default_factory=list)
+    """The document ids among these whose known, live versions have newer datestamps: a later page may have them, too.
+
+    OJS lists the deletion of an article that was published again: https://github.com/pkp/pkp-lib/issues/6625
+    """
     outdated: list[KnownRecord] = field(default_factory=list)
     """The rows of which the page shows an older version."""
     deleted_again: list[KnownRecord] = field(default_factory=list)
@@ -314,6 +319,8 @@ def _decide_deletion(case: _Case, page: PageContext, plan: PagePlan) -> None:
     if deletes and (case.holding is not None or case.is_pending):
         # The target has the document, or may have it, as an upload was begun.
         plan.to_delete.append((document, _waiting_entry(case.record, known) if known else None))
+        if known and not known.is_said_to_be_deleted and _is_older(case.record, known.datestamp):
+            plan.older_deletions.append(case.document_id)
         return
     # The site keeps deleted documents, or the target no longer has this one.
     plan.ended.append((Outcome(document, OutcomeKind.DELETED, case.last_revision), entry))

@@ -120,7 +120,7 @@ async def harvest_sweep(harvest: SiteHarvest, listing: PagedListing) -> Tally:
     if has_ended:
         await _retry_failing(replace(harvest, source=sweep.in_hand), tally)
     await _have_others_list(harvest, has_ended=has_ended)
-    tally.listed += await carry_out_deletions(harvest)
+    tally.listed += await carry_out_deletions(harvest, () if has_ended else sweep.older_deletions)
     if incomplete is not None:
         raise incomplete
     if not (listing.is_complete or listing.is_empty):
@@ -145,6 +145,8 @@ class _Sweep:
         self.tally = tally
         self.received = self._pages = 0
         self.announced: int | None = None
+        # Document ids, see PagePlan.
+        self.older_deletions: set[str] = set()
         # Document ids of the pages since the last checkpoint.
         self._ids = NamedIds()
         # Document ids of the last page, if its outcomes may not be written yet.
@@ -182,6 +184,7 @@ class _Sweep:
         if not self._unwritten.isdisjoint(ids):
             await self.write_outcomes()
         plan = await in_thread(partial(self._plan, page, ids))
+        self.older_deletions.update(plan.older_deletions)
         await self._bring_in(plan)
         tally.listed, tally.unchanged = tally.listed + plan.listed, tally.unchanged + plan.unchanged
         tally.duplicates += plan.duplicate
