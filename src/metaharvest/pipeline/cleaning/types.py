@@ -27,7 +27,8 @@ BROADER = {
 """The next broader type of some types."""
 
 _TABLE = """
-c_6501 journal article: journal article/review | tidskriftsartikel | tidsskriftartikel | article | journal article |
+c_6501 journal article: departmental bulletin paper | 紀要論文 | artikel jurnal | journal article/review |
+  tidskriftsartikel | tidsskriftartikel | article | journal article |
   journalarticle | artículo | artigo | artigo de periódico | artigo científico | articolo | artikel |
   zeitschriftenartikel | zeitschriftenaufsatz | aufsatz | article de revue | article dans une revue |
   artículo de revista | article journal | articleinjournal | scientific article | article in journal |
@@ -142,21 +143,24 @@ c_46ec thesis: thesis | dissertation | theses | thesis or dissertation | electro
   hochschulschrift | tese ou dissertação | thèse/mémoire | scriptie | tesi | thesis/dissertation | abschlussarbeit |
   studentthesis | student thesis | text.thesis | diplomityö | trabajo de grado | tez | oppgave | student work |
   dissertations/theses | electronic thesis and dissertation | 学位論文 | 学位论文 | 학위논문 | academic thesis |
-  hochschulschriften
-c_7a1f bachelor thesis: bachelor thesis | bachelorthesis | bachelor's thesis | bachelors thesis | bachelorarbeit |
+  hochschulschriften | диссертация | дисертація
+c_7a1f bachelor thesis: skripsi | bakalářská práce | bakalárska práca |
+  bachelor thesis | bachelorthesis | bachelor's thesis | bachelors thesis | bachelorarbeit |
   trabajo final de grado | trabalho de conclusão de curso | trabajo fin de grado | tesis de licenciatura |
   tesis de pregrado | trabajo de fin de grado | undergraduate thesis | honors thesis | kandidatuppsats | tcc | tesina |
   bacheloroppgave | tesi di laurea | trabajo de grado - pregrado | thesis (bachelor) | undergraduate dissertation |
   licentiate thesis (bachelor) | honours thesis | trabalho de conclusão de graduação | senior thesis | bachelor |
   kandidaatintyö | bachelor's
-c_bdcc master thesis: master thesis | masterthesis | master's thesis | masters thesis | masterarbeit | dissertação |
+c_bdcc master thesis: diplomová práce | diplomová práca | 修士論文 |
+  master thesis | masterthesis | master's thesis | masters thesis | masterarbeit | dissertação |
   dissertação de mestrado | tesis de maestría | mémoire de master | mémoire de maîtrise | trabajo fin de máster |
   diplomarbeit | diploma thesis | magisterarbeit | trabajo de fin de máster | masteroppgave | tesis de máster |
   thesis (masters) | thesis (master) | mestrado | thesis (m.s.) | m.sc. thesis | msc thesis | tesi magistrale |
   mémoire | masteruppsats | masterscriptie | trabajo de grado - maestría | master | yüksek lisans tezi | pro gradu |
   master's | thesis (mphil) | dumas | master of science | master dissertation | master's dissertation | mphil |
   pracamagisterska | praca magisterska
-c_db06 doctoral thesis: doctoral thesis | doctoralthesis | phd thesis | ph.d. thesis | doctoral dissertation |
+c_db06 doctoral thesis: disertasi | disertační práce | dizertačná práca | praca doktorska |
+  doctoral thesis | doctoralthesis | phd thesis | ph.d. thesis | doctoral dissertation |
   doktorarbeit | dissertation (phd) | tese | tesis doctoral | tese de doutorado | thèse | thèse de doctorat |
   thesis (doctoral) | inauguraldissertation | phd | thesis.doctoral | doktorsavhandling | doktoravhandling |
   proefschrift | tesi di dottorato | doutorado | väitöskirja | habilitation | habilitationsschrift | thesis (phd) |
