@@ -63,12 +63,11 @@ class Records:
         parts, foreign = {tags.header: headers, tags.metadata: metadata, tags.about: abouts}, ""
         for child in element:  # it takes ten times as long if lxml filters the children
             tag = child.tag
-            found = parts.get(tag)
-            if found is None and isinstance(tag, str):
-                found = parts.get(tags.own(tag))
-                foreign = tag if found is not None else foreign
-            if found is not None:
-                found.append(child)
+            if tag in parts:
+                parts[tag].append(child)
+            elif isinstance(tag, str) and (own := tags.own(tag)) in parts:
+                parts[own].append(child)
+                foreign = tag
         if foreign:
             self.odd.note("namespace", foreign.rpartition("}")[0].removeprefix("{") or "none")
         if not headers:
@@ -210,12 +209,12 @@ class Records:
 class _Tags(NamedTuple):
     """The names of a record's elements, in the namespace of its answer."""
 
-    header: str
-    metadata: str
-    about: str
     identifier: str
     datestamp: str
     set_spec: str
+    header: str
+    metadata: str
+    about: str
 
     def own(self, tag: str) -> str:
         """The name of an element in the namespace of the answer, if it is in another one.
@@ -228,7 +227,7 @@ class _Tags(NamedTuple):
 @lru_cache(maxsize=16)
 def _tags(namespace: str) -> _Tags:
     name = ResponseRoot(namespace, "2.0").name
-    return _Tags(*map(name, ("header", "metadata", "about", "identifier", "datestamp", "setSpec")))
+    return _Tags(*map(name, ("identifier", "datestamp", "setSpec", "header", "metadata", "about")))
 
 
 class _Header(NamedTuple):
@@ -242,7 +241,7 @@ class _Header(NamedTuple):
 def _header_in(element: etree._Element, tags: _Tags) -> _Header:
     """The values of a header; empty if it lacks them. The last identifier counts."""
     identifier, datestamp, sets, number = "", "", [], 0
-    _, _, _, identifier_tag, datestamp_tag, set_tag = tags
+    identifier_tag, datestamp_tag, set_tag, *_ = tags
     for child in element:
         tag, text = child.tag, text_of(child)
         if tag not in tags and isinstance(tag, str):
