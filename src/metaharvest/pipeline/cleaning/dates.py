@@ -100,10 +100,10 @@ _YEAR_IN_TEXT = re.compile(r"(?<![\d.,])(1[5-9]\d\d|20\d\d)(?![\d]|[.,]\d)")
 _BEFORE = re.compile(r"(?:before|vor|avant|antes de|prima del|by|until|bis)\s(\d{4})", re.IGNORECASE)
 _SINCE = re.compile(r"(?:after|since|from|nach|seit|ab|après|depuis|desde|dal|vanaf)\s(\d{4})", re.IGNORECASE)
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th|er|º|ª|\.º|\.)(?=\s|,|$)", re.IGNORECASE)
-_RANGE = re.compile(
-    r"\s{0,3}(?:/|–|—|−|\s-\s|\bto\b|\bbis\b|\bà\b|\bau\b|\buntil\b|\bthrough\b|~|～|\bal\b|"
-    r"(?<=\d{4})--?(?=[^\W\d_]{3}|\d{1,2}\.\s?\d))\s{0,3}"
-)
+_RANGE = re.compile(r"\s{0,3}(?:/|–|—|−|\s-\s|\bto\b|\bbis\b|\bà\b|\bau\b|\buntil\b|\bthrough\b|~|～|\bal\b)\s{0,3}")
+_HYPHEN = re.compile(r"(?<=[\s.]\d{4})--?(?=[^\W\d_]{3}|\d{1,2}\.\s?\d)")
+"""A range without another sign of one: `Dec 1998-Jan 1999`."""
+
 _FROM = re.compile(r"^(?:from|von|vom|desde|du|dal)\s", re.IGNORECASE)
 _BETWEEN = re.compile(r"between\s(.{4,20})\sand\s(.{4,20})", re.IGNORECASE)
 _ONE_OF = re.compile(r"(\d{4})\sor\s\d{4}", re.IGNORECASE)
@@ -256,7 +256,10 @@ def _words(text: str) -> str | None:
 
 
 def _range(text: str) -> str | None:
-    parts = _RANGE.split(_FROM.sub("", text, count=1))
+    text = _FROM.sub("", text, count=1)
+    parts = _RANGE.split(text)
+    if len(parts) == 1:
+        parts = _HYPHEN.split(text)
     if len(parts) != 2:
         return None
     begin, end = (edtf_of(part) for part in parts)
