@@ -18,6 +18,7 @@ from metaharvest.pipeline.cleaning.tex import with_letters
         (r"fa\c{c}on, \v{S}koda, \r{A}ngstr\"om", "façon, Škoda, Ångström"),
         (r"S{\o}rensen, \L{}\'od\'z, Gau\ss ian", "Sørensen, Łódź, Gaußian"),
         (r"a $\'x \c{c}$ and \'e", r"a $\'x \c{c}$ and é"),
+        (r"for \$5, by G\"odel", r"for \$5, by Gödel"),
         (r"\omega \leq \overline{x} \dot \alpha", r"\omega \leq \overline{x} \dot \alpha"),
         (r"O\'Brien, \~{}, 10\%", r"O\'Brien, \~{}, 10\%"),
         ("plain", "plain"),

@@ -23,13 +23,14 @@ _ACCENT = rf"\\(?:[`'^~=.\"]\s?(?:{_BRACED}|\\[ij]{_END}|[A-Za-z])|[urHvdck](?:\
 _NAMED = rf"\\(?:ss|ae|AE|oe|OE|aa|[oOlL]){_END}"
 _IN_TEX = re.compile(rf"\{{({_ACCENT}|{_NAMED})\}}|({_ACCENT}|{_NAMED})")
 _AROUND = re.compile(r"[{}\s]")
+_FORMULA_SIGN = re.compile(r"(?<!\\)\$")
 
 
 def with_letters(text: str) -> str:
     """The text with the letters of TeX's accents. Formulas between `$` stay."""
     if "\\" not in text:
         return text
-    parts = text.split("$")
+    parts = _FORMULA_SIGN.split(text)
     parts[::2] = [_IN_TEX.sub(_letter, each) for each in parts[::2]]
     return "$".join(parts)
 
