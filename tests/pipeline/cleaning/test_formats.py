@@ -253,6 +253,13 @@ def test_each_address_of_a_list_is_a_file() -> None:
         assert identifiers(output) == [("url", each) for each in urls]
 
 
+@pytest.mark.parametrize("between", [";  ", "  ", ",\n    "])
+def test_more_white_space_in_a_list_of_addresses_does_not_matter(between: str) -> None:
+    urls = ["https://repository.example.org/1.pdf", "https://repository.example.org/2.pdf"]
+    output = dublin_core(f"<dc:identifier>{between.join(urls)}</dc:identifier>")
+    assert [url for _, url, _ in files(output)] == urls
+
+
 def test_a_relation_to_a_pdf_is_a_file() -> None:
     output = dublin_core("<dc:relation>https://alder.example.org/1.pdf</dc:relation>")
     assert files(output) == [("full text", "https://alder.example.org/1.pdf", "application/pdf")]

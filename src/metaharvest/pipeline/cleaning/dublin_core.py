@@ -24,6 +24,7 @@ from metaharvest.pipeline.cleaning.draft import (
     fill,
     in_language,
     media_type_of,
+    one_line,
     people,
     relation,
     value,
@@ -159,7 +160,7 @@ def _type(draft: Draft, element: etree._Element, source: str) -> None:
 def _identifier(draft: Draft, element: etree._Element, source: str) -> None:
     text = plain(element) or _address(element)
     draft.identifier(text, source, element.get("identifierType") or element.get(_TYPE_OF_VALUE) or "")
-    for each in addresses_in(text):
+    for each in addresses_in(one_line(text)):
         if media_type_of(each):
             draft.file(each, source)
 
