@@ -25,7 +25,7 @@ from metaharvest.pipeline.text_language import language_of_output
 from metaharvest.pipeline.title_keys import keys_of_title
 from metaharvest.transform.embedding import NotEmbeddable, root_of
 
-VERSION = 1
+VERSION = 2
 """Of the rules: a higher one has all documents cleaned again."""
 
 _OUTPUTS = Base.metadata.tables[OutputRecord.__tablename__]
