@@ -76,7 +76,10 @@ def test_marks_that_nobody_sees_are_not_shown(harvester: Harvester) -> None:
     with served(harvester) as each:
         root = each.base_url.removesuffix("/oai")
         [found] = data(f"{root}/api/v1/search?q=beech")["outputs"]
+        by_year = page(f"{root}/search?q=year:2020")
     assert found["highlights"] == {"title": "<mark>Beech</mark> trees", "abstract": "<mark>Beech</mark> leaves"}
+    assert titles(by_year) == ["Beech trees"]
+    assert "\ufffd" not in by_year.text_content()
 
 
 def test_a_person_searches_chooses_a_value_and_comes_to_a_page(published: str) -> None:

@@ -19,7 +19,7 @@ from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model.actions import todo
 from metaharvest.model.kinds import StepState
 from metaharvest.services.exit_codes import ExitCode
-from metaharvest.text import counted, one_line
+from metaharvest.text import counted, one_line, without_marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -411,7 +411,7 @@ def _print_answer(answer: services.search.Answer) -> None:
 
 def _print_output(output: Mapping[str, Any]) -> None:
     """An output on some lines: its title, where it comes from, the words in their places, its id."""
-    _print_wrapped(output["title"] or "(no title)", 0)
+    _print_wrapped(without_marks(output["title"] or "") or "(no title)", 0)
     creators = output["creators"]
     shown = "; ".join(creators[:_MOST_CREATORS]) + (" et al." if len(creators) > _MOST_CREATORS else "")
     facts = [shown, output["year"], output["type"], output["site"], output["licence"]]

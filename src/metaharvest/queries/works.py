@@ -18,7 +18,7 @@ from metaharvest.database.statements import rows_with
 from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model.actions import todo
 from metaharvest.queries.records import is_after
-from metaharvest.text import one_line
+from metaharvest.text import one_line, without_marks
 
 _OUTPUTS = Base.metadata.tables[OutputRecord.__tablename__]
 _PAIRS = Base.metadata.tables[OutputPair.__tablename__]
@@ -172,7 +172,7 @@ def output_lines(session: Session, numbers: Collection[int]) -> dict[int, Output
     for number, document_id, origin, year, doi, content in rows_with(session, query, _NUMBER, sorted(numbers)):
         output: Mapping[str, Any] = json.loads(content)
         titles, creators = output.get("titles") or (), output.get("creators") or ()
-        title = one_line(titles[0]["text"]) if titles else ""
+        title = one_line(without_marks(titles[0]["text"])) if titles else ""
         names = tuple(one_line(each["name"]) for each in creators)
         found[number] = OutputLine(number, document_id, title, names, year, doi, origin)
     return found

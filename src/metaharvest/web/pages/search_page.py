@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from metaharvest.services.search import FACETS, Answer, Question, Sort
+from metaharvest.text import without_marks
 from metaharvest.web.pages.addresses import page_path
 
 _HEADINGS = {
@@ -97,11 +98,11 @@ def _shown(output: Mapping[str, Any]) -> Mapping[str, Any]:
     """An output as the template shows it."""
     creators, highlights = output["creators"], output["highlights"]
     shown = "; ".join(creators[:_MOST_CREATORS]) + (" et al." if len(creators) > _MOST_CREATORS else "")
-    abstract = output["abstract"] or ""
+    title, abstract = without_marks(output["title"] or ""), without_marks(output["abstract"] or "")
     beginning = abstract if len(abstract) <= _BEGINNING else f"{abstract[:_BEGINNING].rpartition(' ')[0]} …"
     return {
         "href": page_path(output["document_id"]),
-        "title": Markup(highlights["title"]) if "title" in highlights else output["title"] or output["document_id"],
+        "title": Markup(highlights["title"]) if "title" in highlights else title or output["document_id"],
         "creators": shown,
         "facts": [str(output[name]) for name in ("year", "type", "site", "licence") if output[name]],
         "abstract": Markup(highlights["abstract"]) if "abstract" in highlights else beginning,
