@@ -39,6 +39,8 @@ def one(text: str) -> Agent:
         ("García Márquez, Gabriel", "García Márquez", "Gabriel"),
         ("Ivanov, V", "Ivanov", "V"),
         ("Petrov, VI", "Petrov", "VI"),
+        ("Silva e Souza, V", "Silva e Souza", "V"),
+        ("St. John, VI", "St. John", "VI"),
         ("Smith, John, Jr.", "Smith", "John Jr."),
         ("Smith Jr., John", "Smith", "John Jr."),
         ("John Smith Jr.", "Smith", "John Jr."),

@@ -299,7 +299,7 @@ def _family_first(name: str) -> Parts:
     suffixes = [part for part in rest if _is_suffix(part)]
     others = [part for part in rest if part and not _is_suffix(part) and not _is_title(part)]
     family = _TITLE.sub("", family, count=1) if _TITLE.match(family) else family
-    if not others and rest in (["V"], ["VI"]) and " " not in family:
+    if rest in (["V"], ["VI"]):
         # Ivanov, V: initials, since a number of an heir follows a given name.
         others, suffixes = rest, []
     if not others:
