@@ -65,8 +65,8 @@ def lost(document_ids: Sequence[str]) -> LogRow:
     others = len(document_ids) - 1
     more = f", nor {others:,} of the other documents that came last" if others else ""
     message = (
-        f"The target does not have {document_ids[0]}{more}, although the harvester brought them there: it was restored "
-        "from an older copy, or is another one than before."
+        f"The target does not have {document_ids[0]}{more}, although earlier harvests succeeded. The target was "
+        "restored from an older copy, or is another one than before."
     )
     remedy = "No action is needed: the next harvest asks the repository for all records, and brings in what is missing."
     return doubtful((Finding(LOST, message, remedy, Level.WARNING),))[0]

@@ -59,7 +59,7 @@ def withdrawn_document(document_id: str, withdrawal: Withdrawal) -> Finding:
 def still_held(target: Holder, engine: Engine) -> Iterator[Standing]:
     """The warning about withdrawn documents that the target has; none if it has none. Raises TargetError.
 
-    It has them if it was away as they were withdrawn, or if it was not the target of a site, or comes from a backup.
+    It has them if it was away when they were withdrawn, or if it was not the target of a site, or comes from a backup.
     The newest withdrawals are checked.
     """
     newest = select(_WITHDRAWALS.c.document_id).order_by(_WITHDRAWALS.c.withdrawn_at.desc()).limit(_MOST_CHECKED)
