@@ -54,6 +54,21 @@ def test_documents_that_a_folder_from_a_backup_lacks_come_back(network: Network,
     assert len(network.harvester.rows(WARNING)) == 1
 
 
+def test_a_lost_document_that_is_no_longer_listed_is_asked_for_once(network: Network, tmp_path: Path) -> None:
+    network.register("--until", "2026-12-31")  # what such a list does not name is not missing
+    network.harvest()
+    [file] = (tmp_path / "documents").glob("test/**/25.xml")
+    file.unlink()
+    network.harvester("target", "rebuild")
+    del network.server.records["oai:test:25"]
+    for _ in range(3):
+        network.harvest()
+    network.server.answered.clear()
+    network.harvest()
+    assert "from" in lists(network.server)[0].arguments
+    assert len(network.harvester.rows(WARNING)) == 1
+
+
 def test_another_target_gets_the_records_that_the_former_one_had(tmp_path: Path, server: OaiServer) -> None:
     network = Network(tmp_path, server)
     network.register()

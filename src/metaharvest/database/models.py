@@ -239,8 +239,8 @@ class HarvestDocument(Base):
 
     `state` is its state (see DocumentState); the other columns are the details.
 
-    `looked_at` is the day on which its bytes were seen last, or on which it came into the ledger. `etag` and
-    `last_modified` are the server's words for the bytes with the digest `sha256`.
+    `looked_at` is the day on which its bytes were seen last, or on which it came into the ledger; NULL, if the target
+    has lost it since. `etag` and `last_modified` are the server's words for the bytes with the digest `sha256`.
 
     Others are about records of source repositories: `digest` and `datestamp` of the last received version (`sha256` is
     the digest of the bytes for the target), `listing` the `sweep_id` of the site's sweep that named it last,

@@ -151,7 +151,7 @@ def brought(session: Session, site_ids: Collection[int], holdings: Mapping[str, 
 def held_by(session: Session, site_id: int, limit: int | None = None) -> Iterator[tuple[str, int]]:
     """The listed documents that this site brought, with their revisions: the last ones first, `limit` at most.
 
-    The target has them, as far as the ledger knows.
+    The target has them, as far as the ledger knows. Documents that were noted as lost are left out.
     """
     columns = _LEDGER.c["document_id", "target_revision"]
     is_held = (_LEDGER.c.state == DocumentState.HELD.value, _LEDGER.c.target_revision.is_not(None))
@@ -169,6 +169,12 @@ def lacking(brought: Mapping[str, int], held: Mapping[str, Holding]) -> list[str
         return holding is not None and (holding.revision >= revision or holding.withdrawn is not None)
 
     return [document_id for document_id, revision in brought.items() if not is_held(document_id, revision)]
+
+
+def note_lost(session: Session, site_id: int, document_ids: Sequence[str]) -> None:
+    """Note that the target has lost these documents: once, as the source repository may no longer list them."""
+    these = (_LEDGER.c.site_schedule_id == site_id, _LEDGER.c.document_id.in_(document_ids))
+    session.execute(update(_LEDGER).where(*these).values(looked_at=None))
 
 
 def number_of_copies(session: Session, site_id: int) -> int:

@@ -536,6 +536,7 @@ async def _note_lost(harvest: SiteHarvest) -> None:
 
     def note(session: Session) -> Iterable[LogRow]:
         sweeps.note_full_wanted(session, site_run.site.site_id, resumed=False)
+        records.note_lost(session, site_run.site.site_id, lost)
         return [oai_notes.lost(lost)]
 
     brought: dict[str, int] = {}
