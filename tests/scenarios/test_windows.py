@@ -216,3 +216,28 @@ def test_an_old_deletion_waits_for_the_rest_of_a_list_that_breaks_off(network: N
     server.refuses = lambda asked: False
     assert network.harvest()["status"] == "succeeded"
     assert network.held() == ALL
+
+
+def test_an_old_deletion_waits_longer_if_the_list_breaks_off_again(network: Network) -> None:
+    server, answered = network.server, list[Asked]()
+    old = b"<identifier>oai:test:25</identifier><datestamp>2026-01-01T00:00:00Z</datestamp>"
+    deletion = b'<ListRecords><record><header status="deleted">' + old + b"</header></record>"
+
+    def is_second(asked: Asked) -> bool:
+        answered.extend([asked] if is_list(asked) else [])
+        return is_list(asked) and len(answered) > 1
+
+    network.register()
+    network.harvest()
+    server.tamper = lambda body, asked: (
+        body if {"from", "resumptionToken"} & asked.arguments.keys() else body.replace(b"<ListRecords>", deletion)
+    )
+    server.poisoned = (b"<html><title>Robots keep out</title></html>", 403, {"Content-Type": "text/html"})
+    server.refuses = is_second
+    for options in (("--full",), ()):
+        answered.clear()
+        assert network.harvest(*options)["status"] == "incomplete"
+        assert network.held() == ALL
+    server.refuses = lambda asked: False
+    assert network.harvest()["status"] == "succeeded"
+    assert network.held() == ALL

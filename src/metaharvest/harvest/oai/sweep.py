@@ -40,7 +40,7 @@ from metaharvest.harvest.oai.plan import AccountedFor, Elsewhere, PageContext, P
 from metaharvest.harvest.tasks import in_thread, side_by_side
 from metaharvest.journal import log_rows, oai_notes, splits
 from metaharvest.journal.log_rows import LogRow
-from metaharvest.ledger import records, retries, sweeps
+from metaharvest.ledger import deletions, records, retries, sweeps
 from metaharvest.ledger.entries import GOOD
 from metaharvest.ledger.records import KnownRecord, Unnamed
 from metaharvest.ledger.rows import delete_entries, write_settled
@@ -132,11 +132,18 @@ class _Sweep:
     """A sweep in this site run: brings its pages to their outcomes, and keeps its progress.
 
     `first_sweep`: see AccountedFor. `tally` counts the documents of the site run, `received` the records of the sweep.
-    `announced`: the number of records that the source repository announced; None: unknown.
+    `announced`: the number of records that the source repository announced; None: unknown. `waiting`: the documents of
+    deletions that wait since an earlier harvest.
     """
 
     def __init__(
-        self, harvest: SiteHarvest, listing: PagedListing, progress: Progress, first_sweep: int, tally: Tally
+        self,
+        harvest: SiteHarvest,
+        listing: PagedListing,
+        progress: Progress,
+        first_sweep: int,
+        tally: Tally,
+        waiting: Iterable[str],
     ) -> None:
         self._harvest = harvest
         self._listing = listing
@@ -145,8 +152,9 @@ class _Sweep:
         self.tally = tally
         self.received = self._pages = 0
         self.announced: int | None = None
-        # Document ids, see PagePlan.
-        self.older_deletions: set[str] = set()
+        # The documents whose deletions wait for the rest of the list, if it breaks off: see PagePlan. Deletions of an
+        # earlier harvest may be among them.
+        self.older_deletions = set(waiting)
         # Document ids of the pages since the last checkpoint.
         self._ids = NamedIds()
         # Document ids of the last page, if its outcomes may not be written yet.
@@ -172,7 +180,11 @@ class _Sweep:
         is_first = before.checkpoint is None
         is_changed = not is_first and progress.treatment != before.treatment
         await harvest.write(partial(_note_begun, site_run, listing, is_changed, is_first, ctx.journal.today))
-        return cls(harvest, listing, progress, first_sweep, tally)
+        entries = await harvest.read(
+            lambda session: deletions.waiting_deletions(session, site_run.site, site_run.site_run_id)
+        )
+        waiting = (each.document_id for each in entries if not each.is_to_be_confirmed)
+        return cls(harvest, listing, progress, first_sweep, tally, waiting)
 
     # -- a page
 
