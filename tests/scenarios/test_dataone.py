@@ -564,3 +564,14 @@ def test_a_withdrawn_document_is_archived_and_what_the_node_keeps_is_said(
     run = harvester.run(TUESDAY)
     assert harvester.outcomes(run["run_id"]) == {"w.1.1": "filtered"}
     assert {pid: each.archived for pid, each in node.stored().items()} == {"w.1.1": True, "w.2.1": False}
+
+
+def test_a_check_after_a_withdrawal_does_not_read_the_listing_of_the_node(
+    install: Install, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harvester = install()
+    harvester.add_site("elm", publish(server, "w.1.1", "w.2.1"))
+    harvester.run(MONDAY)
+    assert harvester("target", "withdraw", "w.1", "--reason", "a person objects", "--yes").code == 0
+    monkeypatch.delattr(listing.NodeListing, "_read")
+    assert "No problem, 1 warning" in harvester("target", "check").out

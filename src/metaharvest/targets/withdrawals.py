@@ -5,16 +5,16 @@ Each is a row of document_withdrawal. The row stays until the withdrawal is take
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlalchemy import Engine, bindparam, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.engine import database_errors, readers
 from metaharvest.database.models import Base, DocumentWithdrawal
-from metaharvest.model import Finding, Level, ListedDocument, Withdrawal
+from metaharvest.model import Finding, Holding, Level, ListedDocument, Withdrawal
 from metaharvest.model.actions import todo
-from metaharvest.targets.base import Holder, Standing
+from metaharvest.targets.base import Standing
 from metaharvest.text import counted, one_line
 
 WITHDRAWN = "target.withdrawn"
@@ -56,16 +56,18 @@ def withdrawn_document(document_id: str, withdrawal: Withdrawal) -> Finding:
     )
 
 
-def still_held(target: Holder, engine: Engine) -> Iterator[Standing]:
-    """The warning about withdrawn documents that the target has; none if it has none. Raises TargetError.
+def still_held(holdings: Callable[[Sequence[str]], Mapping[str, Holding]], engine: Engine) -> Iterator[Standing]:
+    """The warning about withdrawn documents that a target with these `holdings` has; none if it has none.
 
     It has them if it was away when they were withdrawn, or if it was not the target of a site, or comes from a backup.
     The newest withdrawals are checked.
+
+    Raises TargetError.
     """
     newest = select(_WITHDRAWALS.c.document_id).order_by(_WITHDRAWALS.c.withdrawn_at.desc()).limit(_MOST_CHECKED)
     with database_errors(engine), readers(engine)() as session:
         withdrawn_ids = list(session.scalars(newest))
-    held = list(target.holdings(withdrawn_ids)) if withdrawn_ids else []
+    held = list(holdings(withdrawn_ids)) if withdrawn_ids else []
     if held:
         named = f"{counted(len(held), 'withdrawn document')}, such as {one_line(held[0])}"
         yield Standing("warning", f"The target still has {named}: delete it there with {todo('documents.withdraw')}.")

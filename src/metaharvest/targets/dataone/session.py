@@ -68,16 +68,16 @@ class DataOneSession:
     def holdings(self, document_ids: Sequence[str]) -> Mapping[str, Holding]:
         """The highest revisions; from the listing if that is cheaper, else series by series."""
         if not self.listing.note_questions(len(document_ids)):
-            found = self._by_series(document_ids)
+            found = self.by_series(document_ids)
             return found | self._listed([each for each in document_ids if each not in found])
         found = self._listed(document_ids)
         # The listing of a large node has the known formats alone.
         rest = [] if self.listing.is_whole else [each for each in document_ids if each not in found]
-        return found | self._by_series(rest)
+        return found | self.by_series(rest)
 
     def used_up(self, document_ids: Sequence[str]) -> Mapping[str, int]:
         """The highest archived revisions, series by series. `holdings` leaves them out from then on."""
-        self._by_series([each for each in document_ids if each not in self.archived])
+        self.by_series([each for each in document_ids if each not in self.archived])
         archived = [each for each in document_ids if self.archived[each] >= 0]
         # A document that came back after a deletion has a chain without a series id.
         for document_id, revision in self.listing.highest(archived).items() if archived else ():
@@ -96,7 +96,8 @@ class DataOneSession:
         content = self.node.content(pid)
         return content is not None and hashlib.sha256(content).hexdigest() == sha256
 
-    def _by_series(self, document_ids: Sequence[str]) -> dict[str, Holding]:
+    def by_series(self, document_ids: Sequence[str]) -> dict[str, Holding]:
+        """The highest revisions, with a request for each document. Documents without a series id are left out."""
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as threads:
             answers = threads.map(carried(self._readable_head), document_ids)
             heads = dict(zip(document_ids, answers, strict=True))

@@ -119,7 +119,7 @@ class DataOneTarget:
         yield self._allowed(rights)
         if self._engine is not None:
             try:
-                yield from still_held(self._session, self._engine)
+                yield from still_held(self._session.by_series, self._engine)
             except TargetError as error:
                 yield Standing("problem", " ".join(error.sentences))
 

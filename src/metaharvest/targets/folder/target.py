@@ -63,7 +63,7 @@ class FolderTarget:
                 with folder.reading() as index:
                     yield _unused(folder) if index is None else _used(folder, index)
             with self.session(site) as session:
-                yield from still_held(session, self._engine)
+                yield from still_held(session.holdings, self._engine)
         except TargetError as error:
             yield Standing("problem", " ".join(error.sentences))
 
