@@ -1,6 +1,6 @@
 # make demo    harvest the sample sites: needs nothing but Python 3.11 or later; ARGS=--serve: open the console on them
 # make quick   run the unit tests and one scenario of each kind, in about a minute
-# make test    run the tests, four at a time, as most of them wait for something; ARGS=tests/sources: one room, two at a time;
+# make test    run the tests, six at a time, as most of them wait for something; ARGS=tests/sources: one room, two at a time;
 #              ARGS="-n 0 -k word": one at a time, some; a service that is not there skips its tests, unless REQUIRE_SERVICES=1
 # make check   lint, type-check, see that imports point downwards and that no expression takes long over foreign text
 # make bench   measure: all benchmarks, or ARGS="full-night --scale 0.1"; ARGS="full-night --against COMMIT": in turn with
@@ -29,7 +29,7 @@ quick: $(VENV)/installed-dev
 
 test: $(VENV)/installed-dev
 	cd tests && $(abspath $(BIN))/python -m support.gmn
-	$(BIN)/python -m pytest --numprocesses=$(if $(filter tests/%,$(ARGS)),2,4) --dist=worksteal $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=$(if $(filter tests/%,$(ARGS)),2,6) --dist=worksteal $(ARGS)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
