@@ -197,9 +197,15 @@ def test_a_repository_that_refuses_windows_is_asked_for_each_record(network: Net
 
 
 # OJS lists the deletion of an article that was published again: https://github.com/pkp/pkp-lib/issues/6625
+OLD_DELETION = (
+    b'<ListRecords><record><header status="deleted"><identifier>oai:test:25</identifier>'
+    b"<datestamp>2026-01-01T00:00:00Z</datestamp></header></record>"
+)
+NO_ROBOTS = (b"<html><title>Robots keep out</title></html>", 403, {"Content-Type": "text/html"})
+
+
 def test_an_old_deletion_waits_for_the_rest_of_a_list_that_breaks_off(network: Network) -> None:
-    server, old = network.server, b"<identifier>oai:test:25</identifier><datestamp>2026-01-01T00:00:00Z</datestamp>"
-    deletion = b'<ListRecords><record><header status="deleted">' + old + b"</header></record>"
+    server = network.server
 
     def is_refused(asked: Asked) -> bool:
         return is_list(asked) and (asked.verb == "ListIdentifiers" or "resumptionToken" in asked.arguments)
@@ -207,9 +213,9 @@ def test_an_old_deletion_waits_for_the_rest_of_a_list_that_breaks_off(network: N
     network.register()
     network.harvest()
     server.tamper = lambda body, asked: (
-        body if asked.arguments.get("from") else body.replace(b"<ListRecords>", deletion)
+        body if asked.arguments.get("from") else body.replace(b"<ListRecords>", OLD_DELETION)
     )
-    server.poisoned = (b"<html><title>Robots keep out</title></html>", 403, {"Content-Type": "text/html"})
+    server.poisoned = NO_ROBOTS
     server.refuses = is_refused
     assert network.harvest("--full")["status"] == "incomplete"
     assert network.held() == ALL
@@ -220,8 +226,6 @@ def test_an_old_deletion_waits_for_the_rest_of_a_list_that_breaks_off(network: N
 
 def test_an_old_deletion_waits_longer_if_the_list_breaks_off_again(network: Network) -> None:
     server, answered = network.server, list[Asked]()
-    old = b"<identifier>oai:test:25</identifier><datestamp>2026-01-01T00:00:00Z</datestamp>"
-    deletion = b'<ListRecords><record><header status="deleted">' + old + b"</header></record>"
 
     def is_second(asked: Asked) -> bool:
         answered.extend([asked] if is_list(asked) else [])
@@ -230,9 +234,9 @@ def test_an_old_deletion_waits_longer_if_the_list_breaks_off_again(network: Netw
     network.register()
     network.harvest()
     server.tamper = lambda body, asked: (
-        body if {"from", "resumptionToken"} & asked.arguments.keys() else body.replace(b"<ListRecords>", deletion)
+        body if {"from", "resumptionToken"} & asked.arguments.keys() else body.replace(b"<ListRecords>", OLD_DELETION)
     )
-    server.poisoned = (b"<html><title>Robots keep out</title></html>", 403, {"Content-Type": "text/html"})
+    server.poisoned = NO_ROBOTS
     server.refuses = is_second
     for options in (("--full",), ()):
         answered.clear()

@@ -327,7 +327,7 @@ class Fetcher:
             raise FetchError(error_messages.address_not_public(address.url, literal, given), seconds=given.spent)
         self._require_willing(address, given.spent, question.is_list)
         host = address.host.rstrip(".")
-        held: list[Callable[[], None]] = []
+        held: list[Callable[[], None]] = []  # each request has one: an ExitStack takes longer
         try:
             await self._acquire(address, host, question, given.spent, held)
             self._require_willing(address, given.spent, question.is_list)

@@ -26,7 +26,7 @@ OUT_OF_MEMORY = 77
 """The exit code of a process that has reached its memory limit, after which it cannot go on."""
 
 _SHORT_SECONDS = 0.005
-"""A check that takes no longer has not filled half of the memory limit. To ask Linux takes a twentieth of most checks.
+"""A check that takes no longer has not filled half of the memory limit. To read the peak takes a twentieth of a check.
 """
 
 _validator: Validator | None = None

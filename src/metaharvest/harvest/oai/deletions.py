@@ -106,10 +106,9 @@ def plan_deletions(waiting: Waiting, options: SiteOptions) -> DeletionPlan:
 async def carry_out_deletions(harvest: SiteHarvest, not_yet: Collection[str] = ()) -> int:
     """Delete documents in the target, as planned. Returns the number of deletions that waited.
 
-    The deletions of `not_yet` go on waiting: the list broke off, and its rest may have these documents.
-
-    All of them wait if the target is away, or the time is up. They also wait if the list of another site of the origin
-    did not come to its end: the records may have moved there.
+    The deletions of the documents `not_yet` go on waiting: the list broke off, and its rest may have these documents.
+    All deletions wait if the target is away, or the time is up. They also wait if the list of another site of the
+    origin did not come to its end: the records may have moved there.
     """
     site_run, target, ctx = harvest.site_run, harvest.target, harvest.ctx
     waiting = await in_thread(partial(_waiting, harvest, not_yet))

@@ -62,7 +62,7 @@ _AT_ONCE = 64
 """Records of a page that are checked and stored at a time: enough to keep the worker processes busy."""
 
 _LAST = 20
-"""The documents of a site that the target is asked for after each list of changes: a DataONE node takes a second."""
+"""The number of documents that the target is asked for after each list of changes: a DataONE node takes a second."""
 
 
 class SweepIncomplete(Exception):
@@ -132,18 +132,11 @@ class _Sweep:
     """A sweep in this site run: brings its pages to their outcomes, and keeps its progress.
 
     `first_sweep`: see AccountedFor. `tally` counts the documents of the site run, `received` the records of the sweep.
-    `announced`: the number of records that the source repository announced; None: unknown. `waiting`: the documents of
-    deletions that wait since an earlier harvest.
+    `announced`: the number of records that the source repository announced; None: unknown.
     """
 
     def __init__(
-        self,
-        harvest: SiteHarvest,
-        listing: PagedListing,
-        progress: Progress,
-        first_sweep: int,
-        tally: Tally,
-        waiting: Iterable[str],
+        self, harvest: SiteHarvest, listing: PagedListing, progress: Progress, first_sweep: int, tally: Tally
     ) -> None:
         self._harvest = harvest
         self._listing = listing
@@ -152,9 +145,9 @@ class _Sweep:
         self.tally = tally
         self.received = self._pages = 0
         self.announced: int | None = None
-        # The documents whose deletions wait for the rest of the list, if it breaks off: see PagePlan. Deletions of an
-        # earlier harvest may be among them.
-        self.older_deletions = set(waiting)
+        # The documents whose deletions wait for the rest of the list, if it breaks off: see PagePlan. The deletions of
+        # earlier harvests are among them, except those that wait for a confirmation.
+        self.older_deletions: set[str] = set()
         # Document ids of the pages since the last checkpoint.
         self._ids = NamedIds()
         # Document ids of the last page, if its outcomes may not be written yet.
@@ -183,8 +176,9 @@ class _Sweep:
         entries = await harvest.read(
             lambda session: deletions.waiting_deletions(session, site_run.site, site_run.site_run_id)
         )
-        waiting = (each.document_id for each in entries if not each.is_to_be_confirmed)
-        return cls(harvest, listing, progress, first_sweep, tally, waiting)
+        sweep = cls(harvest, listing, progress, first_sweep, tally)
+        sweep.older_deletions.update(each.document_id for each in entries if not each.is_to_be_confirmed)
+        return sweep
 
     # -- a page
 
@@ -541,23 +535,19 @@ async def _note_lost(harvest: SiteHarvest) -> None:
     A list of changes does not name them again. The target lacks them if it was restored from a backup, or is another
     one than before.
     """
-    site_run, target = harvest.site_run, harvest.target
-
-    def find(session: Session) -> None:
-        brought.update(records.held_by(session, site_run.site.site_id, _LAST))
-
-    def note(session: Session) -> Iterable[LogRow]:
-        sweeps.note_full_wanted(session, site_run.site.site_id, resumed=False)
-        records.note_lost(session, site_run.site.site_id, lost)
-        return [oai_notes.lost(lost)]
-
-    brought: dict[str, int] = {}
-    await harvest.read(find)
+    site_id, target = harvest.site.site_id, harvest.target
+    brought = await harvest.read(lambda session: dict(records.held_by(session, site_id, _LAST)))
     held = await in_thread(partial(target.holdings, list(brought)))
     if target.health.given_up:
         return
     if lost := records.lacking(brought, held):
-        await harvest.write(note)
+        await harvest.write(partial(_keep_lost, site_id, lost))
+
+
+def _keep_lost(site_id: int, lost: Sequence[str], session: Session) -> Iterable[LogRow]:
+    sweeps.note_full_wanted(session, site_id, resumed=False)
+    records.note_lost(session, site_id, lost)
+    return [oai_notes.lost(lost)]
 
 
 async def _have_others_list(harvest: SiteHarvest, *, has_ended: bool) -> None:

@@ -274,13 +274,14 @@ def _range(text: str) -> str | None:
 
 
 def _of_catalogue(text: str) -> str | None:
-    """between 1679 and 1722; 1990 or 1991 is one of two years; of 1957 [i.e. 1958], the second one is right."""
+    """between 1679 and 1722: a range; 1957 [i.e. 1958]: the second year; 1990 or 1991: about the first year."""
     if found := _BETWEEN.fullmatch(text):
         return _range(f"{found[1]} to {found[2].rstrip('?')}")
-    found = _CORRECTED.fullmatch(text)
-    if found is None and (found := _ONE_OF.fullmatch(text.rstrip("?"))):
-        return f"{year}~" if (year := _date(found[1])) else None
-    return _date(found[1]) if found else None
+    if found := _CORRECTED.fullmatch(text):
+        return _date(found[1])
+    if (found := _ONE_OF.fullmatch(text.rstrip("?"))) and (year := _date(found[1])):
+        return f"{year}~"
+    return None
 
 
 def _open(text: str) -> str | None:
