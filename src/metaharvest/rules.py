@@ -5,12 +5,11 @@ The message and remedy of a finding are about one place; the texts here hold for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """One rule: a short title for headings in reports, its usual cause, and its remedy in general.
 

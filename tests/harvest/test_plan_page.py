@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date
 from typing import Any
 
@@ -41,8 +41,11 @@ def record(digest: str = "new", datestamp: str = DAY, *, deleted: bool = False) 
     return ListedRecord(ListedDocument("r", 0, "t", "u", origin=origin), content, deleted)
 
 
+FIELDS = frozenset(field.name for field in fields(LedgerEntry))
+
+
 def known(outcome: OutcomeKind = OutcomeKind.UNCHANGED, **columns: Any) -> KnownRecord:
-    of_entry = {key: columns.pop(key) for key in list(columns) if key in LedgerEntry.__slots__}
+    of_entry = {key: columns.pop(key) for key in list(columns) if key in FIELDS}
     entry = LedgerEntry(9, "r", 1, "u", "t", 1, outcome.value, None, 0, None, of_outcome(outcome.value), None)
     made = KnownRecord(replace(entry, **of_entry), "old", EARLIER, 4, "sent")
     return replace(made, **columns)

@@ -9,7 +9,6 @@ https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, func, or_, select, update
@@ -20,9 +19,10 @@ from metaharvest.database.console_models import ApiCall, ApiKey
 from metaharvest.database.hashed_tokens import hash_of
 from metaharvest.model.kinds import Role, role_of
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """A key of the API, without its secret."""
 
@@ -100,7 +100,7 @@ _LEASE = timedelta(minutes=10)
 """The time for a call that is carried out: a multiple of what the slowest action takes, whose database waits."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A call. `is_new`: the caller carries it out. Without a `status`, it has not ended."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from datetime import date, datetime
 from typing import Any
 
@@ -15,13 +15,14 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import AuditEntry
 from metaharvest.model.requests import Actor
+from metaharvest.model.values import frozen
 
 _LONGEST_ACTOR = 320
 
 Values = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """A decision: the id of an action, its subject (kind and name), the changed values before and after, the reason.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import delete, func, select, update
@@ -12,9 +11,10 @@ from sqlalchemy.orm import Session
 from metaharvest.database.console_models import ConsoleLink, ConsoleSession
 from metaharvest.database.hashed_tokens import hash_of
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SignedIn:
     """A session, and the address it is for; see ConsoleSession."""
 
@@ -76,7 +76,7 @@ def close_sessions_of(session: Session, address: str) -> int:
 # -- links
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """A link that can be spent, and its address."""
 

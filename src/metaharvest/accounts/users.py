@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import delete, select, update
@@ -13,9 +12,10 @@ from sqlalchemy.orm import Session
 from metaharvest.database.console_models import ConsoleUser
 from metaharvest.model.kinds import Role, role_of
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class User:
     """A user of the console. `disabled_at`: since then the user may not sign in.
 

@@ -13,7 +13,6 @@ import json
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -37,6 +36,7 @@ from metaharvest.catalogue.selection import NOTHING_HIDDEN, Hidden, is_gone, pub
 from metaharvest.database.clock import database_now
 from metaharvest.fetch.url import without_login
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 
 COMMIT_LAG = timedelta(seconds=10)
 """The longest time from the time of a change to the end of its commit. Half of it is for the commit itself."""
@@ -82,7 +82,7 @@ _CHANGES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedDocument:
     """A document after its last change: see CatalogueDocument. `revision_id` is the key of its bytes.
 
@@ -110,7 +110,7 @@ class ChangedDocument:
     revision_id: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TakenNumbers:
     """Numbers of changes: the first one, and the time of all of them. They were taken at `moment` (time.monotonic)."""
 

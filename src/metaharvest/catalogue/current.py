@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Row, Table, bindparam, func, select
@@ -11,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database import models
 from metaharvest.model import HeldRevision, Holding, OutcomeKind
+from metaharvest.model.values import frozen
 
 
 def _table(model: type[models.Base]) -> Table:
@@ -85,7 +85,7 @@ _CONTENTS = select(*REVISIONS.c["document_revision_id", "content"]).where(
 _THIS = (REVISIONS.c.document_id == bindparam("document"), REVISIONS.c.revision == bindparam("revision"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Current:
     """A document as it is now, with its number in the catalogue. Its site is the registered one, if there is one."""
 

@@ -7,7 +7,6 @@ and go, so that a list that is read range by range loses none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS, IS_CURRENT, REVISIONS
 from metaharvest.catalogue.selection import Hidden, is_gone, published, shown
+from metaharvest.model.values import frozen
 
 RANGE = 10_000
 """The numbers in a range; it may have fewer documents."""
@@ -73,7 +73,7 @@ class Resource(NamedTuple):
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changes:
     """The changes of a range, in the order of their commits. They are all from the time `since` until the time `until`.
 
@@ -85,7 +85,7 @@ class Changes:
     resources: Sequence[Resource]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeRange:
     """A range of changes by its index, with the times of `Changes`."""
 

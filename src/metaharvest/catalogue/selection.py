@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import product
@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from metaharvest.catalogue.current import DOCUMENTS, FORMER, SETS, SITES, WITHHELD
+from metaharvest.model.values import frozen
 
 _SETS_OF = (
     select(SETS.c.catalogue_document_id, SETS.c.set_spec)
@@ -97,7 +98,7 @@ _POSITION = (9, 0)
 """The places of the values of a Position in a row."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """The documents of a list; None, or no document type: any.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from metaharvest.catalogue.selection import Hidden, shown
 from metaharvest.database.models import CatalogueDocument
 from metaharvest.database.pipeline_models import PipelineStep
 from metaharvest.model.kinds import StepState
+from metaharvest.model.values import frozen
 
 _NUMBER = DOCUMENTS.c.catalogue_document_id
 _IS_WITHHELD = exists().where(WITHHELD.c.catalogue_document_id == _NUMBER).correlate(DOCUMENTS)
@@ -36,7 +36,7 @@ _BY_NUMBER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """A current document of the catalogue. `number` is its key there, `revision_id` the key of its bytes.
 
@@ -102,7 +102,7 @@ def _document(row: Row[*tuple[Any, ...]]) -> Document:
 # -- counts of the stages
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FailureCount:
     """The number of documents that failed at a stage by a rule, and the earliest time of the next try."""
 
@@ -134,7 +134,7 @@ def failure_counts(session: Session, stages: Sequence[str]) -> list[FailureCount
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteCounts:
     """The documents of a site at a stage: the number that the stage has done, and the failed ones by rule."""
 

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -28,6 +28,7 @@ from metaharvest.cli.invocation import AS_JSON, NETWORKS, Invocation, called_as,
 from metaharvest.cli.printing import json_text, new_page, opened, print_csv, print_json
 from metaharvest.cli.signals import handled, stop_on_signal
 from metaharvest.errors import CannotBeChecked
+from metaharvest.model.values import frozen
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import clean, counted, joined, one_line
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 _STDOUT = Path("-")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Outputs:
     """The requested outputs. A file with the name `-` is stdout."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date
 
 import click
@@ -19,6 +19,7 @@ from metaharvest.cli.printing import (
     print_json,
     print_table,
 )
+from metaharvest.model.values import frozen
 from metaharvest.text import counted
 
 _COLUMNS = {
@@ -34,7 +35,7 @@ _COLUMNS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Period:
     begin: date | None
     end: date | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from metaharvest.cli.list_printing import (
 from metaharvest.cli.printing import print_json, print_line, print_table
 from metaharvest.errors import ListError
 from metaharvest.model import Finding
+from metaharvest.model.values import frozen
 from metaharvest.text import counted, shown_url
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ _EMPTY = Finding(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Editing:
     """How a list is changed: the order of its entries, a dry run, the form of the output."""
 

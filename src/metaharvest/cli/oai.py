@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from metaharvest.cli.invocation import AS_JSON, NETWORKS, ROWS, Invocation, one_
 from metaharvest.cli.list_printing import print_findings
 from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
 from metaharvest.model.mappings import picked
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _datestamp(text: str) -> str:
     return services.source_repositories.check_datestamp(text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Question:
     """A person's question to a source repository; `as_json`: the response is printed as JSON."""
 

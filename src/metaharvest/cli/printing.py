@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import click
 
 from metaharvest.cli.invocation import AS_JSON, OutputForm
+from metaharvest.model.values import frozen
 from metaharvest.text import clean, one_line
 
 _MOST_CHARACTERS = 2000
@@ -137,7 +138,7 @@ _MEASURED = 200
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """A column of a table. Of too many columns, those with the highest `rank` are left out first.
 
@@ -149,7 +150,7 @@ class Column:
     wrap: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fitted:
     """The columns that fit, by their places in the table, with their widths; and the columns left out."""
 

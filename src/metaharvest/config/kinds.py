@@ -9,17 +9,17 @@ and `metaharvest.pipeline.stage` describe it. A kind of this program cannot be r
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kinds:
     """The kinds of one group of entry points. Entry points are read only for kinds that are not `built_in`."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from metaharvest.config.settings import Settings
 from metaharvest.config.target_settings import NamedTargets
 from metaharvest.model import RunStatus
+from metaharvest.model.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReportContext:
     """The shared values of all reports of one call: the settings, the targets, and the time they are made at.
 

@@ -7,12 +7,13 @@ targets as reports name them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from metaharvest.config import field_types
+from metaharvest.model.values import frozen
 from metaharvest.text import joined, one_line
 
 _REACHED = frozenset(("url", "certificate", "key", "ca_file", "proxy", "proxy_password")) | frozenset(
@@ -121,7 +122,7 @@ def _completed(target: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str
     return own if own.get("kind", kind) != kind else {**target, **own}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedTarget:
     """A target in a few words. `keeps` is false if it only looks at documents, and forgets them."""
 
@@ -129,7 +130,7 @@ class NamedTarget:
     keeps: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedTargets:
     """The targets by the names of their sites; `default` is the target of all others, and of the run as a whole."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
@@ -50,6 +49,7 @@ from metaharvest.database.rows import insert_rows
 from metaharvest.database.worker_models import HostLease, Job, JobEvent, Worker
 from metaharvest.errors import DatabaseUnavailable, LockHeld, MetaharvestError
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line
 
 Totals = dict[str, int]
@@ -85,7 +85,7 @@ _MARK = Table(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CopiedTable:
     """A copied table: its rows, the number in the new database, and the number that an earlier attempt had copied."""
 

@@ -7,7 +7,6 @@ only error that this server gives is a 404: servers that misbehave are in the te
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path, PurePosixPath
@@ -17,6 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from metaharvest.config.paths import data_folder
 from metaharvest.model import Unit
+from metaharvest.model.values import frozen
 
 LIST_NAME = "harvest-list.xml"
 CONTENT_TYPES = {".xml": "application/xml", ".html": "text/html", ".pdf": "application/pdf"}
@@ -24,7 +24,7 @@ WRITTEN_BASE_URL = "http://localhost:8000"
 """The base URL in harvest lists and repositories as they are stored; it is served as the server's own base URL."""
 
 
-@dataclass(frozen=True)
+@frozen
 class SampleSite:
     """One sample site, as it would be registered.
 

@@ -25,7 +25,7 @@ import unicodedata
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -48,12 +48,13 @@ from metaharvest.fetch.transfer import CurlHandle, CurlMulti
 from metaharvest.fetch.url import WebAddress, is_allowed, literal_address
 from metaharvest.model import Finding, ListVersion, Network, Reach
 from metaharvest.model.actions import Remedy, todo
+from metaharvest.model.values import frozen
 from metaharvest.text import shown_url
 
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Response:
     """A whole, successful answer. `url` is the final URL, without credentials.
 
@@ -78,7 +79,7 @@ OnRedirect = Callable[[str], Awaitable[None]]
 """Is called with the address of each redirect before it is requested; what it raises ends the request."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Question:
     """A request, over all its redirects; `patience`: seconds to wait for a connection.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from http.client import responses
 
 import pycurl
@@ -25,6 +24,7 @@ from metaharvest.fetch.transfer import ERROR_PAGE_BYTES
 from metaharvest.fetch.url import WebAddress
 from metaharvest.model import Finding
 from metaharvest.model.actions import Remedy, todo
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line, shown_url
 
 TRANSIENT_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
@@ -86,7 +86,7 @@ CERTIFICATE_PROBLEMS = {
 _TRY_LATER = "The harvester tries again by itself. If this goes on, ask whoever runs the web server to look into it."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Circumstances:
     """The context of messages: the policy, our name, the first URL, the seconds spent before the exchange.
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from metaharvest.errors import FetchError
 from metaharvest.fetch.url import BadUrl, UnsupportedScheme, WebAddress, parse_url, shown
 from metaharvest.model import Finding, Network
+from metaharvest.model.values import frozen
 from metaharvest.text import shown_url
 
 _NO_CONTENT = 204
@@ -30,7 +31,7 @@ class StopReason(Enum):
     NO_MEMORY = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Policy:
     """The policy of every exchange of a run: seconds to wait, the proxy's URL or "", lines of each request's head.
 
@@ -44,7 +45,7 @@ class Policy:
     lowest_speed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """The limits of one exchange: seconds for the whole of it, bytes before and after decompression."""
 
@@ -52,7 +53,7 @@ class Limits:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Query:
     """The query of a URL: URL-encoded arguments, which are part of the URL, or `post`: sent as a form."""
 

@@ -22,6 +22,7 @@ from metaharvest.errors import DatabaseError
 from metaharvest.fetch.health import HostHealth
 from metaharvest.fetch.limits import Waiting
 from metaharvest.model import ServerTrouble
+from metaharvest.model.values import frozen
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class HostLeases(Protocol):
         """Delete what no process needs any more."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Times:
     """The times of a process that holds hosts, in seconds; all of them are parts of the length of a lease.
 

@@ -6,8 +6,9 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from math import inf
+
+from metaharvest.model.values import frozen
 
 BUDGET_BYTES = 64_000_000
 
@@ -115,7 +116,7 @@ class FairLimiter:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FairPlace:
     """One place of `limiter` for `user`, with the interface of a semaphore."""
 

@@ -15,7 +15,6 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from protego import Protego
@@ -25,6 +24,7 @@ from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch.health import server_of
 from metaharvest.fetch.stops import Stops, ending_after
 from metaharvest.model import Finding, Level, Reach
+from metaharvest.model.values import frozen
 from metaharvest.text import shown_url
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ Fetch = Callable[..., Awaitable[tuple[object, bytes]]]
 """The type of Fetcher.fetch."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RobotsRules:
     """The rules of a robots.txt for the harvester; `left_out`: rules beyond the limits."""
 

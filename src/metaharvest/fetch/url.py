@@ -9,12 +9,13 @@ import ipaddress
 import re
 import socket
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from metaharvest.model import Network
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line, shown_url
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -76,7 +77,7 @@ def host_without_dot(host: str) -> str:
     return host.replace(".:", ":").rstrip(".")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebAddress:
     """An http or https URL, ready for the wire: `url` is ASCII, without credentials and fragment, `host` lower case."""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from lxml import etree
 
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line
 
 HEAD = 65_536
@@ -45,7 +45,7 @@ class XmlRefused(Exception):
     """An XML text that is not read. The message continues a sentence such as "The answer": `has more than ...`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class XmlLimits:
     """The largest text that becomes a tree: its bytes, its nodes (see nodes_in), its namespace declarations.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
@@ -22,6 +22,7 @@ from metaharvest.journal.journal import Clock, Journal
 from metaharvest.journal.log_rows import LogRow
 from metaharvest.model import SameOrigin, Site, SiteRun, SiteRunKind
 from metaharvest.model.requests import LivePhase
+from metaharvest.model.values import frozen
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.base import DocumentSource
 from metaharvest.validation.processing_policy import ProcessingPolicy
@@ -68,7 +69,7 @@ READING_TURN_SECONDS = 5.0
 """A list that takes longer to read gives up its turn: it does not hold up the lists of other sites."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunContext:
     """The context for the harvest of a site; `deadlines` include the site's own.
 
@@ -110,7 +111,7 @@ Chosen = tuple[Site | BrokenSite, SiteRunKind]
 """A site to harvest, or to report as broken, and why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """The chosen sites of one origin for a worker; all registered `sites`, and the sites with documents `to_retry`.
 
@@ -125,7 +126,7 @@ class Group:
     used_seconds: MutableMapping[int, float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteHarvest:
     """One site's part of a run: its site run, its source, its target, and the context of the run."""
 

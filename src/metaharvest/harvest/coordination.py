@@ -7,7 +7,7 @@ and its jobs in one transaction, so that a coordinator that dies leaves nothing 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import partial
 
@@ -35,6 +35,7 @@ from metaharvest.ledger import retries
 from metaharvest.mail import outbox
 from metaharvest.model import Finding, Level, RunStatus, Site, SiteRunKind
 from metaharvest.model.jobs import OPEN, JobKind, JobState, Priority
+from metaharvest.model.values import frozen
 from metaharvest.requests import taking
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
@@ -64,7 +65,7 @@ WHY_ENDED = {each.message: each for each in (STOPPED, NEXT_DAY, RUN_DEADLINE)}
 """Why a run took its jobs back, by the sentence of such a job."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tick:
     """The result of a tick: the run under way, the number of new jobs, and of jobs that wait for a worker.
 

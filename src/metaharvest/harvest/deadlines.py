@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from metaharvest.model import Finding, Level
+from metaharvest.model.values import frozen
 
 STOPPED = Finding(
     "harvest.stopped",
@@ -99,7 +100,7 @@ class Moment:
     finding: Finding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deadlines:
     """The stop signal and the deadlines: moments after which nothing new begins; `of_site` is the site's own.
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from math import inf
 
@@ -32,6 +32,7 @@ from metaharvest.journal.journal import Journal
 from metaharvest.journal.runs import unread_lists
 from metaharvest.ledger.spot_check_rows import sites_to_look_at
 from metaharvest.model import Finding, SameOrigin, Site, SiteRunKind
+from metaharvest.model.values import frozen
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sites.same_source import sites_of_one_origin
 from metaharvest.targets.base import Target
@@ -45,7 +46,7 @@ READING_THREADS = 8
 """Threads that read lists, the ledger and the target's holdings; fewer than the connections to the database."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dispatcher:
     """Harvests sites for one run; `http` is the network policy.
 

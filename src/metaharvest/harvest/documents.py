@@ -38,6 +38,7 @@ from metaharvest.model import (
     Verdict,
 )
 from metaharvest.model.requests import LivePhase
+from metaharvest.model.values import frozen
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.targets.base import Upload
 from metaharvest.validation.processing_policy import ProcessingPolicy
@@ -67,7 +68,7 @@ class Tally:
     phases: Phases = field(default_factory=Phases)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Todo:
     """One document that needs an outcome of its own, with its entry in the ledger."""
 

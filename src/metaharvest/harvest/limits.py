@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metaharvest.journal.writer import GroupLimits
+from metaharvest.model.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckLimits:
     """The limits that decide where documents are checked; see checker.py."""
 
@@ -33,7 +34,7 @@ class CheckLimits:
     """None: one for each core except the core of the run's own process, at least one and at most four."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunLimits:
     """The limits of one run."""
 

@@ -19,6 +19,7 @@ from metaharvest.journal.journal import Journal
 from metaharvest.journal.live import SiteNumbers
 from metaharvest.journal.taken_requests import TakenStops
 from metaharvest.model.requests import LivePhase
+from metaharvest.model.values import frozen
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +150,7 @@ class SiteStops:
         self._signals[site_id] = signal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Watch:
     """Writes the live numbers of a run, and sets the stop signals that people ask for."""
 

@@ -15,7 +15,7 @@ close the run, purge, deliver
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ from metaharvest.ledger import retries
 from metaharvest.model import RunStatus, Site, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import todo
 from metaharvest.model.requests import HarvestScope
+from metaharvest.model.values import frozen
 from metaharvest.sites.due import due_since, is_due
 from metaharvest.sites.registry import read_sites
 from metaharvest.sites.rows import BrokenSite
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from metaharvest.harvest.context import Chosen, Progress
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunRequest:
     """The request for a run: the day to use as today; sites by name, due or not; or all enabled ones.
 
@@ -57,7 +58,7 @@ class RunRequest:
     requested: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunResult:
     """The result of a run: its number, its status, and the number of failed deliveries.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
@@ -11,12 +10,13 @@ from metaharvest.config.settings import Settings
 from metaharvest.errors import SettingsError
 from metaharvest.harvest.limits import RunLimits
 from metaharvest.journal.journal import Clock
+from metaharvest.model.values import frozen
 from metaharvest.sources.lookup import SourceFor
 from metaharvest.targets.lookup import Targets
 from metaharvest.targets.nothing import NoTarget
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HarvestSetup:
     """The parts that each run has: `source` makes the source of a site, `limits` are for developers."""
 

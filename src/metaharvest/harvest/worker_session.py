@@ -10,7 +10,7 @@ import threading
 import time
 from collections import ChainMap
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from metaharvest.journal import runs, taken_requests
 from metaharvest.journal.workers_journal import RunOfWorkers, WorkersJournal
 from metaharvest.ledger import retries
 from metaharvest.model import Finding, Site, SiteRunKind, SiteRunStatus
+from metaharvest.model.values import frozen
 from metaharvest.sites.registry import read_sites, read_sites_of
 from metaharvest.sites.rows import BrokenSite
 
@@ -86,7 +87,7 @@ class SliceEnd:
             self._timer.cancel()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteWork:
     """The work of a job, as its row has it: sites with the kind of their site run, and sites to harvest afresh.
 
@@ -188,7 +189,7 @@ class KnownSites:
 HarvestJob = Callable[[Claim, SliceEnd], Coroutine[None, None, bool]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerSession:
     """The harvest of many jobs of one run by a worker: they share a client, checks and a journal, as in a run alone."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,6 +21,7 @@ from metaharvest.database.clock import database_now, now_by_database
 from metaharvest.database.worker_models import Job
 from metaharvest.model.jobs import OPEN, JobState
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 
 LEASE = timedelta(seconds=60)
 
@@ -28,7 +29,7 @@ SUSPECT_AFTER = 2
 """Workers that may die with a job before it is claimed alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim:
     """A job that a worker has: `fence` is its number of this claim.
 
@@ -82,7 +83,7 @@ class HeldClaims:
         return {each.job_id for each in self.all()}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Used:
     """What a claim used: seconds by the clock, seconds of the processor, and the most memory, in bytes."""
 

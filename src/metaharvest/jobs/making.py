@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 
 from sqlalchemy import delete, select, update
@@ -16,13 +16,14 @@ from metaharvest.database.rows import insert_numbered
 from metaharvest.database.worker_models import Job, JobEvent
 from metaharvest.model.jobs import JobKind, JobState
 from metaharvest.model.mappings import picked
+from metaharvest.model.values import frozen
 
 _JOBS = Base.metadata.tables[Job.__tablename__]
 _NUMBERS = ("fence", "attempts", "slices", "seconds", "cpu_seconds", "memory_bytes")
 _UNUSED = {"is_to_end": False, **dict.fromkeys(_NUMBERS, 0)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewJob:
     """A job to make. `key` names it while it is open: there is never a second open job with the same key.
 

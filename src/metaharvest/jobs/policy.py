@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from metaharvest.model import SiteRunKind
 from metaharvest.model.jobs import Assessment, Priority
+from metaharvest.model.values import frozen
 
 MOST_ATTEMPTS = 5
 """Claims of a job that may fail, or whose worker may die, before the job is given up: it may be the reason."""
@@ -25,7 +25,7 @@ RUN_ENDED = "Its run has ended."
 """The sentence of a job that is cancelled as its run has ended: the next run has its sites."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """What is known of a site that waits to be harvested.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, func, select
@@ -16,6 +15,7 @@ from metaharvest.database.rows import insert_rows
 from metaharvest.database.worker_models import Job, JobEvent, Worker
 from metaharvest.jobs.claims import Claim
 from metaharvest.model.jobs import OPEN, Step
+from metaharvest.model.values import frozen
 
 _EVENTS = Base.metadata.tables[JobEvent.__tablename__]
 _MOST_COUNTED = 10_000
@@ -27,7 +27,7 @@ GONE_AFTER = timedelta(minutes=10)
 """A worker that was not seen for this time is forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerProcess:
     """A worker process: its unique name, its machine and number, and the version of the program."""
 

@@ -6,7 +6,6 @@ The rows stay, so that the numbers of a run stay right.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, func, or_, select, true, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
@@ -29,6 +28,7 @@ from metaharvest.database.models import (
 from metaharvest.database.worker_models import Job
 from metaharvest.errors import ScheduleError
 from metaharvest.mail.redaction import REMOVED, address_pattern, without_address, without_document
+from metaharvest.model.values import frozen
 from metaharvest.sites.registry import raw_rows
 from metaharvest.sites.rows import split_addresses
 from metaharvest.text import one_line
@@ -66,7 +66,7 @@ _TEXTS: Sequence[InstrumentedAttribute[str | None]] = (
 _AT_ONCE = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Forgotten:
     """The changes: the sites by name, and the numbers of deliveries, of reports and of rows with a text."""
 
@@ -173,7 +173,7 @@ def _rewrite(session: Session, column: InstrumentedAttribute[str | None], addres
     return number
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErasedText:
     """The numbers of log rows and of reports that no longer quote a document."""
 

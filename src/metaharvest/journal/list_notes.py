@@ -6,7 +6,7 @@ A document that is missing in a list is not deleted: a finding reports it, and p
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 
 from sqlalchemy import select
@@ -18,12 +18,13 @@ from metaharvest.journal.log_rows import LogRow, Stamp, whose, write_log
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.ledger.spot_check_rows import CHANGED, DueCheck, note_looks
 from metaharvest.model import MAX_FINDINGS, Finding, Level, ListedDocument, ListVersion, SiteRun
+from metaharvest.model.values import frozen
 from metaharvest.problems.attention import SHRANK
 from metaharvest.sites.registry import forget_lists
 from metaharvest.text import counted, shown_url
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListNote:
     """A fetched, valid list and the number of its documents; `unchanged`: it is the one of the last harvest.
 
@@ -164,7 +165,7 @@ class Seen(Enum):
     NOTHING = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpotCheck:
     """A spot check of a document. `version` is the server's name for the bytes that the target has."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import bindparam, delete, update
@@ -13,6 +12,7 @@ from metaharvest.database.models import Base, SiteProgress
 from metaharvest.database.rows import insert_rows
 from metaharvest.model.mappings import picked
 from metaharvest.model.requests import LivePhase
+from metaharvest.model.values import frozen
 
 _PROGRESS = Base.metadata.tables[SiteProgress.__tablename__]
 _NUMBERS = ("phase", "listed", "done", "errors", "began_at", "updated_at")
@@ -23,7 +23,7 @@ _THIS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteNumbers:
     """The live numbers of a site: documents listed, done, and failed in this run. `is_new`: it has no row yet."""
 

@@ -6,7 +6,6 @@ A run that resumes an interrupted run reads its rows, so that it does no documen
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from hashlib import blake2b
 
@@ -19,6 +18,7 @@ from metaharvest.database.operations import OPERATIONS
 from metaharvest.database.rows import insert_numbered, insert_rows
 from metaharvest.ledger.entries import Key
 from metaharvest.model import WOULD_BE, Finding, ListedDocument, OriginalColumns, Outcome, OutcomeKind, SiteRun
+from metaharvest.model.values import frozen
 from metaharvest.problems.attention import MANY_DELETIONS
 from metaharvest.targets.withdrawals import WITHDRAWN
 from metaharvest.text import clean, shown_url
@@ -32,7 +32,7 @@ _SAID_BY_THE_OUTCOME = "filter.left-out"
 _PASSED_CHECKS = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UPLOAD_ERROR)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stamp:
     """The run that writes, with its day and time."""
 
@@ -41,7 +41,7 @@ class Stamp:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Whose:
     """The site and site run of a log row, and the values for the original's columns of document ids."""
 
@@ -58,7 +58,7 @@ def whose(site_run: SiteRun) -> Whose:
     return Whose(site_run.site.registered_id, site_run.site_run_id, site_run.original_columns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogRow:
     """The content of one log row, with the findings that become its detail rows."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlalchemy import exc
 from sqlalchemy.orm import Session
@@ -30,6 +30,7 @@ from metaharvest.model import (
     OutcomeKind,
     SiteRun,
 )
+from metaharvest.model.values import frozen
 from metaharvest.targets import owners
 from metaharvest.targets.base import Deletion, TransactionalTarget, Upload
 from metaharvest.text import one_line
@@ -37,7 +38,7 @@ from metaharvest.text import one_line
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Storing:
     """A document, its target, and the phases to which the time for it is added."""
 
@@ -46,7 +47,7 @@ class Storing:
     phases: Phases
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutcomeNote:
     """An outcome for the journal, with its changes of the target in the same transaction.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 
 from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, update
@@ -26,6 +25,7 @@ from metaharvest.database.models import (
 from metaharvest.errors import RequestError
 from metaharvest.journal.totals import is_whole_list, keep_totals
 from metaharvest.model import RunStatus, SiteRunStatus
+from metaharvest.model.values import frozen
 from metaharvest.queries.site_totals import Span, totals_of_sites
 from metaharvest.targets.transfers import IS_TRANSFER
 from metaharvest.text import counted
@@ -35,7 +35,7 @@ _GOES_ON = and_(HarvestSiteRun.status == SiteRunStatus.INTERRUPTED.value, _IS_OF
 """True for an interrupted site run that the next run resumes: its site is still registered."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemovedRun:
     """A deleted run: its day, and the numbers of deleted rows."""
 

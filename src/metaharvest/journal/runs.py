@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
@@ -30,13 +30,14 @@ from metaharvest.journal.outcomes import is_lost
 from metaharvest.journal.site_runs import NOT_MADE, not_reported, report_queued
 from metaharvest.journal.totals import keep_totals_of_run
 from metaharvest.model import HARVESTED, RunStatus, SiteRunKind, SiteRunStatus
+from metaharvest.model.values import frozen
 from metaharvest.text import some_of
 
 if TYPE_CHECKING:
     from metaharvest.mail.message import Report
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenedRun:
     """A run that was opened: its number; the unfinished sites, by number, with the kind of their site run; and the
     number of reports of dead runs that could not be made.

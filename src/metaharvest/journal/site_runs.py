@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -36,6 +35,7 @@ from metaharvest.model import (
     SiteRunKind,
     SiteRunStatus,
 )
+from metaharvest.model.values import frozen
 from metaharvest.problems.follow import EndedSiteRun, update_problems
 from metaharvest.sites.registry import Harvested, read_sites_of, set_dates
 from metaharvest.sites.rows import BrokenSite
@@ -59,7 +59,7 @@ _INTERRUPTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opening:
     """A site run that is to begin, and the reason; `original_columns`: see SiteRun."""
 
@@ -68,7 +68,7 @@ class Opening:
     original_columns: Callable[[str], OriginalColumns]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Closing:
     """The end of a site run: with `status`, or, if that is None, as the totals say.
 
@@ -265,7 +265,7 @@ def _rows_of(closing: Closing) -> Iterator[LogRow]:
     yield from closing.rows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _End:
     """A closing with its log rows. `is_harvest`: the list was harvested, so that the site's dates move on.
 

@@ -8,7 +8,6 @@ without holes, and no site's row is broken. Then they belong to other sites, or 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from sqlalchemy.orm import Session
@@ -20,6 +19,7 @@ from metaharvest.ledger.records import Unnamed
 from metaharvest.ledger.rows import delete_entries
 from metaharvest.ledger.sweeps import full_lists
 from metaharvest.model import Finding, Level, Site
+from metaharvest.model.values import frozen
 from metaharvest.problems.attention import SPLIT
 from metaharvest.sites.registry import has_broken_split, read_sites
 from metaharvest.text import one_line
@@ -74,7 +74,7 @@ def sort(session: Session, site: Site, sweep_id: int, today: date) -> list[LogRo
     return [oai_notes.missing([each.document_id for each in sorting.missing], marked)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sorting:
     """The ids of the rows that are `forgotten`, and the rows whose records are `missing`."""
 

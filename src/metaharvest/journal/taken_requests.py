@@ -6,7 +6,7 @@ The room requests/ writes the rows; this module calls it in the transactions of 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -16,11 +16,12 @@ from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, Whose, write_lo
 from metaharvest.ledger.rows import try_failing_again
 from metaharvest.model import SiteRunStatus
 from metaharvest.model.requests import HarvestScope, RequestKind, RequestState
+from metaharvest.model.values import frozen
 from metaharvest.requests import taking
 from metaharvest.text import one_line
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TakenRequests:
     """The requests that a run takes: the scope and the priority of each site to harvest, and the sites to leave out."""
 
@@ -37,7 +38,7 @@ class TakenRequests:
 NO_REQUESTS = TakenRequests()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TakenStops:
     """The stops that a run takes while it is under way: of the whole run, or of sites by number."""
 

@@ -15,10 +15,11 @@ from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog, HarvestRun, HarvestSiteRun, SiteTotals
 from metaharvest.model import ERROR_OUTCOMES, HARVESTED, OutcomeKind, SiteRunKind, SiteRunStatus, ValidationLevel
+from metaharvest.model.values import frozen
 from metaharvest.queries.site_totals import SUMS, Span, runs_between, totals_of_sites
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Totals:
     """The totals of a site run in the log: its documents by outcome, its warnings, and errors of its list."""
 
@@ -62,7 +63,7 @@ def count(session: Session, without_rows: Mapping[int, Mapping[OutcomeKind, int]
     }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LastListing:
     """The number of documents in the list that was last harvested whole, `duplicates` among them; and its URL."""
 

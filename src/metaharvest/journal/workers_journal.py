@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from sqlalchemy import Engine
@@ -19,11 +18,12 @@ from metaharvest.journal.site_runs import Closing
 from metaharvest.journal.taken_requests import TakenStops
 from metaharvest.journal.writer import GroupLimits, MayWrite, Writer
 from metaharvest.model import Finding, OutcomeKind, RunStatus, SiteRun
+from metaharvest.model.values import frozen
 from metaharvest.targets import owners
 from metaharvest.targets.lookup import Targets
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunOfWorkers:
     """A run whose sites workers harvest: its number, and its day."""
 

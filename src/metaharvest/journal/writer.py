@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Protocol, Self, TypeVar
 
@@ -34,6 +34,7 @@ from metaharvest.database.locks import HeldLock
 from metaharvest.database.models import Base, HarvestRun
 from metaharvest.errors import DatabaseError, NotWritten, RunLost
 from metaharvest.model import RunStatus
+from metaharvest.model.values import frozen
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ Write = Callable[[Session, Sequence[_Value]], Sequence[_Answer]]
 """Writes all values of its kind at once, with an answer for each. It may be called again if the transaction failed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupLimits:
     """Notes are committed at this number, at this number of bytes of documents, or at this age.
 
@@ -95,7 +96,7 @@ class Note(Protocol):
         """The same without its document, as the database has no room for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Request:
     """A value to be written, and the future that its caller waits for."""
 

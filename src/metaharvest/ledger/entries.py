@@ -7,11 +7,11 @@ outcome of the document, as the ledger has it. `DocumentState` in model/kinds.py
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from operator import attrgetter
 
 from metaharvest.model import DocumentState, Outcome, OutcomeKind, RecordOrigin
+from metaharvest.model.values import frozen
 
 RETRY_NIGHTS = 7
 """Days for which every run retries a transient failure, and a document that was put off as its web server fails.
@@ -67,7 +67,7 @@ _AFTER: Mapping[str | None, DocumentState] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LedgerEntry:
     """One row of the ledger: the columns that decisions need."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select, update
@@ -22,6 +21,7 @@ from metaharvest.ledger.entries import (
 )
 from metaharvest.ledger.rows import ENTRY, becoming
 from metaharvest.model import DocumentState, Holding, OutcomeKind
+from metaharvest.model.values import frozen
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 
@@ -51,7 +51,7 @@ _NOTHING_NEW = (*GOOD, OutcomeKind.ACCESS_ERROR, OutcomeKind.DEFERRED)
 """Outcomes that leave the target as it was: the digest in the ledger is still the digest of its content."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownRecord:
     """One row of the ledger about a record: see HarvestDocument. The sweep `sweep_id` named it last."""
 
@@ -116,7 +116,7 @@ def _sites_with(
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Brought:
     """The revision that the target holds, as another site of the origin has brought it.
 
@@ -202,7 +202,7 @@ def _number(session: Session, site_id: int, *conditions: ColumnElement[bool]) ->
     return session.scalar(select(func.count()).where(here, *conditions)) or 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unnamed:
     """A row whose record a full sweep did not name. `has_copy`: the target has the document."""
 
@@ -232,7 +232,7 @@ def _rows(session: Session, *conditions: ColumnElement[bool]) -> Iterator[Unname
         yield Unnamed(row[0], row[1], bool(row[2]), row[3])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MarkedMissing:
     """The number of records that are marked as missing; before that, the lists `named` this number of the `copies`."""
 

@@ -7,7 +7,6 @@ shows that. So a few documents a night are compared with the content of the targ
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import HarvestDocument, HarvestSiteSchedule, SiteProblem
 from metaharvest.ledger.rows import Columns, write_ledger
 from metaharvest.model import DocumentState, ListedDocument, ListVersion
+from metaharvest.model.values import frozen
 
 CHANGED = "list.changed-content"
 """The rule of a document with other bytes than the target has under the same revision."""
@@ -27,7 +27,7 @@ LOOK_AFTER = timedelta(days=30)
 _LEDGER, _PROBLEM = HarvestDocument, SiteProblem
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DueCheck:
     """A document whose spot check is due: the entry of the ledger, and the version that the target has.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import date
 from typing import Any
 
@@ -19,6 +19,7 @@ from metaharvest.ledger.records import IS_MISSING, KnownRecord, listed_by, missi
 from metaharvest.ledger.rows import becoming, forget_missing, ledger_key
 from metaharvest.model import Checkpoint, DocumentState, ListedDocument, OutcomeKind, SiteRun
 from metaharvest.model.lengths import CHECKPOINT
+from metaharvest.model.values import frozen
 
 _LEDGER = Base.metadata.tables[HarvestDocument.__tablename__]
 
@@ -44,7 +45,7 @@ _OF_SWEEP = ("full", "todo", "token", "received", "announced")
 """The parts of a sweep under way that are kept in columns, and not in the checkpoint of the source."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress:
     """The progress of a site's sweep: a row of SiteCheckpoint. All is empty before the first sweep of the site."""
 
@@ -115,7 +116,7 @@ def _columns_of(checkpoint: Checkpoint) -> dict[str, Any]:
     return columns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FullLists:
     """The time of a source repository's last full list, by its own clock (empty: never), and its deletedRecord.
 

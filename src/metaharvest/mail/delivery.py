@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from metaharvest.model.values import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Letter:
     """One message to hand over, with its recipients."""
 
@@ -24,7 +26,7 @@ class Letter:
     recipients: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """The result of an attempt: `sent`, `queued` (to be tried again) or `refused`.
 
@@ -63,7 +65,7 @@ class MailBackend(Protocol):
         """Close connections and files."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """A server refused this recipient of this report; `to_administrators`: administrators get the report."""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from email import quoprimime
 from email.headerregistry import Address
@@ -23,6 +22,7 @@ from email.utils import format_datetime
 from functools import lru_cache
 
 from metaharvest.config.settings import Settings
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line
 
 _CONTENT = SMTP.clone(cte_type="7bit")
@@ -47,7 +47,7 @@ _PLAIN_ADDRESS = re.compile(r"\w+(?:[.+-]\w+)*@\w+(?:[.-]\w+)*", re.ASCII)
 """An address that needs no quotes or encoding in a header; the library writes the others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """One rendered report. `content` is the whole message as it will be sent; `key` makes a second one impossible."""
 
@@ -62,7 +62,7 @@ class Report:
     tone: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attachment:
     """A file that is attached to a report."""
 
@@ -71,7 +71,7 @@ class Attachment:
     gzipped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RenderedText:
     """A rendered report: a subject on one line, the text, the HTML."""
 

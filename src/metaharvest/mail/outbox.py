@@ -45,6 +45,7 @@ from metaharvest.mail.smtp import SmtpServer
 from metaharvest.model import Site
 from metaharvest.model.actions import todo
 from metaharvest.model.mappings import picked
+from metaharvest.model.values import frozen
 from metaharvest.sites.registry import read_site, read_sites_of
 
 PATIENCE = timedelta(days=2)
@@ -72,7 +73,7 @@ _Key = TypeVar("_Key", int, int | None)
 """The number of a site run; None for a report that belongs to no site run."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Parcel:
     """The message of a report to some of its recipients; `kind` is the report's."""
 
@@ -86,7 +87,7 @@ class _Parcel:
         return [Refusal(self.report_id, recipient, of_theirs) for recipient in self.letter.recipients]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeliveringRun:
     """The run that delivers: its beginning, its day, and its refusals in doubt.
 
@@ -99,7 +100,7 @@ class DeliveringRun:
     midnight: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deliveries:
     """The numbers of sent, refused and waiting deliveries.
 
@@ -447,7 +448,7 @@ _SETTLED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resent:
     """The recipients of a report that is sent again, and earlier ones who no longer get these reports."""
 
@@ -475,7 +476,7 @@ def resend(session: Session, report_id: int, settings: Settings, to: Sequence[st
     return Resent(recipients, tuple(row.recipient for row in former))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResentRefused:
     """The number of reports and deliveries that are sent again, and the numbers of reports without recipients."""
 
@@ -537,7 +538,7 @@ def _queue(session: Session, report_id: int, address: str, deliveries: Mapping[s
     return row
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dropped:
     """The dropped deliveries of a report: some waited, some were refused. `arrived`: the others."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime
 from ipaddress import IPv4Network, IPv6Network
 from itertools import islice
@@ -36,6 +36,7 @@ from metaharvest.model.kinds import SiteRunKind as SiteRunKind
 from metaharvest.model.kinds import SiteRunStatus as SiteRunStatus
 from metaharvest.model.kinds import Unit as Unit
 from metaharvest.model.kinds import ValidationLevel as ValidationLevel
+from metaharvest.model.values import frozen
 
 MAX_FINDINGS = 100
 """The number of findings that one document or one list may have; the others are counted."""
@@ -46,7 +47,7 @@ MAX_EXCERPT = 300
 Network = IPv4Network | IPv6Network
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One error or one doubt (warning), in words for the person who can correct it.
 
@@ -91,7 +92,7 @@ def limited(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return (*kept, Finding("findings.more", message, remedy, Level.ERROR if left_out[Level.ERROR] else Level.WARNING))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OaiOptions:
     """The request options of an OAI-PMH repository, whose base URL is the site's list URL.
 
@@ -111,7 +112,7 @@ class OaiOptions:
     post: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reach:
     """The permissions of a request beyond the settings: private networks, and certificate authorities.
 
@@ -123,7 +124,7 @@ class Reach:
     server: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteOptions:
     """The options of one site; None: as the settings say.
 
@@ -154,7 +155,7 @@ class SiteOptions:
         return Reach(self.allow_networks, self.ca_file)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListVersion:
     """The version of its list that a site served: the server's own words for it, and the SHA-256 of its bytes."""
 
@@ -163,7 +164,7 @@ class ListVersion:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """One registered source of documents: a checked row of harvest_site_schedule.
 
@@ -208,7 +209,7 @@ class Site:
         return replace(self, site_id=-self.registered_id, list_version=None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SameOrigin:
     """The other registered sites of a site's origin: of its source repository and format, with its target.
 
@@ -230,7 +231,7 @@ OriginalColumns = tuple[str, int] | tuple[None, None]
 """The original Harvester's columns scope and identifier; None if a source has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteRun:
     """One site's part of a run, as the journal opened it. `resumed`: an earlier run began it and logged some of it.
 
@@ -253,7 +254,7 @@ class SiteRun:
         return site_id in (None, self.site.site_id) or site_id in self.same_origin.others
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordOrigin:
     """The origin of a record of a source repository, as a provenance container has it (OAI-PMH guidelines).
 
@@ -275,7 +276,7 @@ class RecordOrigin:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedDocument:
     """One document as its site lists it. `line` is its place in the list, if it came from one.
 
@@ -307,7 +308,7 @@ class ListedDocument:
         return ListedDocument(self.document_id, revision, self.document_type, self.url, *same)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Withdrawal:
     """A document that an administrator has withdrawn: the reason and the day; `erased`: with its content."""
 
@@ -316,7 +317,7 @@ class Withdrawal:
     erased: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holding:
     """The state of one document in the target: its highest revision. `site_id` is the site it belongs to, if known.
 
@@ -332,7 +333,7 @@ class Holding:
     withdrawn: Withdrawal | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Intent:
     """The decision about a listed document. `findings` are the reasons, if nothing will be fetched.
 
@@ -351,7 +352,7 @@ class Intent:
         return self.action in (Action.INSERT, Action.UPDATE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """The result of the checks of a fetched document: acceptable if no finding is an error.
 
@@ -370,7 +371,7 @@ class Verdict:
         return not any(finding.is_error for finding in self.findings)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FetchedDocument:
     """A document's bytes exactly as received. `seconds` is the time of its server; None: it came with others.
 
@@ -389,7 +390,7 @@ class FetchedDocument:
     findings: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """The result for one listed document.
 
@@ -422,7 +423,7 @@ class Outcome:
         return replace(self, kind=kind, findings=(*self.findings, *findings))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerTrouble:
     """The state of a server that wants to be left alone, or cannot be reached; times in seconds.
 
@@ -438,7 +439,7 @@ class ServerTrouble:
     pause: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Upload:
     """A checked document for the target, from the site with this number (0: not from a site).
 
@@ -454,7 +455,7 @@ class Upload:
     is_embeddable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deletion:
     """A document that the site's source repository has deleted; for a target in the harvester's own database.
 
@@ -467,7 +468,7 @@ class Deletion:
     same_origin: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldRevision:
     """One revision of a document as a target describes it. Unknown values are None, or empty.
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from metaharvest.model.values import frozen
 
 ACTIONS: dict[str, tuple[str, str]] = {
     # -- the installation
@@ -125,7 +126,7 @@ _QUOTED = re.compile(r"'([^']*)'|\"(')\"")
 _PLACEHOLDER = re.compile(r"[A-Z][A-Z_]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Todo:
     """An action for a person: its id in ACTIONS, and its values by name: the word for a value, in lower case.
 

@@ -6,8 +6,9 @@ that the rules do not recognise stays as it was given, with None for what is not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from metaharvest.model.values import frozen
 
 
 class AgentKind(StrEnum):
@@ -41,7 +42,7 @@ class FileRole(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """A title, an abstract or a subject, on one line. `language` is an ISO 639 code, if the document names one."""
 
@@ -50,7 +51,7 @@ class Text:
     language: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agent:
     """A creator or contributor. `name` is as given, on one line; `family` and `given` are parts of a person's name.
 
@@ -67,7 +68,7 @@ class Agent:
     role: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Identifier:
     """An identifier of the output. `scheme` is doi, handle, arxiv, pmid, pmcid, isbn, issn, urn, url, oai or other.
 
@@ -79,7 +80,7 @@ class Identifier:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relation:
     """A relation to another output. `kind` is a relation type of DataCite, such as `References`, or `relation`."""
 
@@ -89,7 +90,7 @@ class Relation:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DateValue:
     """A date. `edtf` is EDTF level 0 or 1, such as `2024`, `2024-05-01`, `2021/2024`, `2024~`; `kind` as in DataCite.
 
@@ -101,7 +102,7 @@ class DateValue:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResourceType:
     """A type. `coar` is the last part of its URI in COAR's vocabulary, such as `c_6501`, `label` its English label."""
 
@@ -111,7 +112,7 @@ class ResourceType:
     label: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Licence:
     """A licence or statement of rights. `spdx` is the identifier of SPDX, such as `CC-BY-4.0`."""
 
@@ -121,7 +122,7 @@ class Licence:
     url: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileLink:
     """A link to a file of the output that the document names as such."""
 
@@ -132,7 +133,7 @@ class FileLink:
     licence: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """What one document describes. The first title, date and type are the main ones.
 

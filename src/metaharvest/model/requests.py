@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from metaharvest.model.values import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Actor:
     """The person who decides, and the way of the decision: `command` line, `console`, `api`, or a trusted `proxy`.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from metaharvest.model.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """The object of a check, its state (`OK`, `WARNING` or `PROBLEM`), and the meaning or the next step.
 

@@ -7,7 +7,6 @@ https://prometheus.io/docs/instrumenting/exposition_formats/. All values are gau
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from metaharvest.database.models import (
 )
 from metaharvest.ledger.retries import numbers_failing
 from metaharvest.model import HARVESTED, OutcomeKind
+from metaharvest.model.values import frozen
 from metaharvest.queries.jobs import job_numbers, workers
 from metaharvest.queries.outbox import outbox_state
 from metaharvest.queries.pipeline import failure_at_last_run, pipeline_record
@@ -36,7 +36,7 @@ from metaharvest.sites.overdue import overdue_sites
 from metaharvest.sites.registry import read_sites
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """The last start of a run: its end, and its exit code; perhaps it did not begin."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,10 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.model.kinds import StageName as StageName
 from metaharvest.model.kinds import StepState as StepState
+from metaharvest.model.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """The reason of a failure: a rule of rules.py, and a sentence. `retry_after` is the pause before the next try.
 
@@ -39,7 +40,7 @@ class Failure:
     is_exact: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """The result of a stage for a document: a value for `store`, a failure, or neither if there is nothing to do.
 
@@ -58,7 +59,7 @@ class Result:
         return StepState.SKIPPED if self.value is None else StepState.DONE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Context:
     """The installation for a stage. `stops` is true when the stage is to end: after the document in hand.
 
@@ -96,7 +97,7 @@ def _nothing(*_arguments: object) -> None:
     """For a stage without tables or files."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stage:
     """A stage. A higher `version` has all documents done again. `wakes` are the stages that use its results.
 

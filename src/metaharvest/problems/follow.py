@@ -9,7 +9,6 @@ earlier check failed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from sqlalchemy import ColumnElement, and_, case, delete, exists, false, func, insert, literal, or_, select, update
@@ -18,6 +17,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestDocument, HarvestLog, SiteCheckpoint, SiteProblem
 from metaharvest.ledger.entries import GOOD
 from metaharvest.model import DocumentState, OutcomeKind, SiteRunKind
+from metaharvest.model.values import frozen
 from metaharvest.problems.attention import IS_ATTENTION, MANY_DELETIONS, MISSING, SPLIT
 
 OPEN, FIXED, GONE = "open", "fixed", "gone"
@@ -53,7 +53,7 @@ _BEFORE_CHECKS = ("http.", "file.", "list.", "target.", "site.", "harvest.")
 """The beginnings of rules that are not about the content of a document."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndedSiteRun:
     """A site run that closes. `list_was_read`: the ledger mirrors the site's present list.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from metaharvest.config.settings import Settings
@@ -12,6 +12,7 @@ from metaharvest.errors import FetchError, PublishingError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.url import BadUrl, parse_url, shown
 from metaharvest.model import Finding, ListedDocument, Network, Site, SiteOptions
+from metaharvest.model.values import frozen
 from metaharvest.publishing.documents import (
     HarvestListInstead,
     Identify,
@@ -34,7 +35,7 @@ _LIST_INSTEAD = Finding(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given:
     """Files and URLs that a person names; the web address of the files' folder, or of the one file; its docid.
 

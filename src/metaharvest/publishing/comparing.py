@@ -7,10 +7,10 @@ its type has changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 from metaharvest.model import ListedDocument
+from metaharvest.model.values import frozen
 from metaharvest.publishing.list_file import place_of
 
 
@@ -29,7 +29,7 @@ class Difference(StrEnum):
     """A lower revision is no longer listed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListDifference:
     """One difference: the entry in the old list and in the new one; None if a list has none."""
 

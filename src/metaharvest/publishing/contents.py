@@ -11,6 +11,7 @@ from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
 
+from metaharvest.model.values import frozen
 from metaharvest.publishing import problems
 from metaharvest.publishing.documents import (
     EmlDocument,
@@ -99,7 +100,7 @@ def _number(document: SiteDocument) -> int:
     return -1 if document.revision is None else document.revision
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FolderOptions:
     """Options for reading a folder. `names`: the docids come from the file names, not from the packageIds.
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from lxml import etree
 
+from metaharvest.model.values import frozen
 from metaharvest.publishing.documents import HarvestListInstead, NotListable, NotReplaceable, read_document
 from metaharvest.text import one_line
 from metaharvest.validation import identity, wellformed
@@ -24,7 +24,7 @@ _MOST_BYTES = 20_971_520
 """The largest document that is corrected."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Correction:
     """One change of a document: the rule that it satisfies, the line of the change, the text before and after."""
 
@@ -34,7 +34,7 @@ class Correction:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Corrected:
     """A document after its corrections; the same bytes if there are none."""
 

@@ -11,7 +11,7 @@ import codecs
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lxml import etree
@@ -19,6 +19,7 @@ from lxml import etree
 from metaharvest.config.files import read_file
 from metaharvest.errors import PublishingError
 from metaharvest.model import MAX_EXCERPT, Finding, Level
+from metaharvest.model.values import frozen
 from metaharvest.publishing.naming import NamePattern
 from metaharvest.sources.harvest_list.values import MAX_LONG, XML_SPACE, BadValue, check_number, document_id_of
 from metaharvest.text import one_line, whole_number
@@ -53,7 +54,7 @@ class HarvestListInstead(Exception):
     """The file is a harvest list, and no document."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EmlDocument:
     """An EML document as it was read. `package_id` is trimmed, `sha256` is the digest of its bytes."""
 
@@ -166,7 +167,7 @@ _LARGEST = 1_073_741_824
 """The largest document that is read, in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteDocument:
     """A document of a folder, in the file `file` (its path below the folder), as it was read.
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
 from metaharvest.model import ListedDocument
+from metaharvest.model.values import frozen
 from metaharvest.publishing import problems
 from metaharvest.publishing.documents import EmlDocument, NotReplaceable, SiteDocument, is_other_docid, read_again
 from metaharvest.publishing.folder import FileFinding
@@ -76,7 +77,7 @@ def revision_of_listed(
     return listed, Change.UNCHANGED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListChange:
     """The change of one entry; `was` is its former revision, `file` the path of its file below the folder.
 
@@ -90,7 +91,7 @@ class ListChange:
     writes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewrite:
     """A docid to write into the packageId of a document, in the file at `path`."""
 

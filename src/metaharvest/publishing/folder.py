@@ -15,6 +15,7 @@ from pathlib import Path
 from metaharvest.config.files import open_file
 from metaharvest.errors import PublishingError
 from metaharvest.model import Finding, Level
+from metaharvest.model.values import frozen
 from metaharvest.publishing.naming import fits
 from metaharvest.sources.roots import read_root
 from metaharvest.text import one_line
@@ -28,7 +29,7 @@ PATTERNS = ("*.xml", "*.eml")
 _FIRST = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """The files of a folder that may be listed, by patterns of their names; `never` is a file that is no document."""
 
@@ -37,7 +38,7 @@ class Selection:
     never: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileFinding:
     """A finding about a file, by its path below the folder."""
 

@@ -25,6 +25,7 @@ from xml.sax.saxutils import escape, unescape
 
 from metaharvest.model import ListedDocument
 from metaharvest.model.namespaces import XSI
+from metaharvest.model.values import frozen
 from metaharvest.sources.harvest_list.elements import LIST_NAMESPACE
 from metaharvest.sources.harvest_list.source import read_list, scope_and_identifier
 
@@ -41,7 +42,7 @@ _MAX_PACKAGE_ID = 800
 _IN = "  "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """The state of a document when it was listed: its docid, and the SHA-256 of its bytes ("" if unknown).
 
@@ -86,7 +87,7 @@ def read_memory(data: str) -> Memory | None:
     return Memory(docid[1], int(docid[2]), sha256, pairs.get("package-id", ""))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remark:
     """A comment, or an instruction for another program, inside of an entry or on the line of its end.
 
@@ -99,7 +100,7 @@ class Remark:
     same_line: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One entry: its document, its memory, and the notes above and inside of it."""
 
@@ -109,7 +110,7 @@ class Entry:
     notes: tuple[Remark, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListFile:
     """A whole list. `former` has the memories of documents that are no longer listed, by document id.
 

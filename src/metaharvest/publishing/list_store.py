@@ -12,13 +12,13 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from metaharvest.config.files import open_file, read_file
 from metaharvest.errors import ListError, PublishingError
 from metaharvest.harvest.decide import decide
 from metaharvest.model import Finding, ListedDocument
+from metaharvest.model.values import frozen
 from metaharvest.publishing.list_file import ListFile, place_of, read_list_file, written
 from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.text import one_line
@@ -27,7 +27,7 @@ LARGEST = 1_073_741_824
 """The most bytes of a list; a harvester accepts no more."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredList:
     """A list as its file had it; `content` is None if there was no file."""
 
@@ -133,7 +133,7 @@ def _as_before(descriptor: int, before: os.stat_result) -> None:
         os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedList:
     """The entries of a list, none if it is not valid, and the findings of its harvest."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 from urllib.parse import quote, urlsplit
@@ -12,6 +11,7 @@ from urllib.parse import quote, urlsplit
 from metaharvest.errors import PublishingError
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.fetch.url import BadUrl, UnsupportedScheme, parse_url, shown
+from metaharvest.model.values import frozen
 from metaharvest.sources.harvest_list.values import BadValue, check_number, check_scope, document_id_of
 from metaharvest.text import one_line
 
@@ -31,7 +31,7 @@ def fits(relative: str, patterns: tuple[str, ...]) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BaseUrl:
     """The web address of the folder: it ends with a slash, or has a query, to which paths are added."""
 
@@ -69,7 +69,7 @@ def _bad_base(example: str, text: str, problem: str) -> PublishingError:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamePattern:
     """The pattern of docids in file names. `scope` is the scope of all files, if the names have none."""
 

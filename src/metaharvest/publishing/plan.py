@@ -15,10 +15,11 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from metaharvest.errors import PublishingError
+from metaharvest.model.values import frozen
 from metaharvest.publishing import problems
 from metaharvest.publishing.contents import FolderOptions, choose, read_folder
 from metaharvest.publishing.documents import SiteDocument, read_again
@@ -31,7 +32,7 @@ from metaharvest.sources.harvest_list.values import MAX_LONG
 from metaharvest.text import one_line
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListPlan:
     """The plan of a new list. `findings` are about files; `passed_over` are files that are no documents."""
 
@@ -53,7 +54,7 @@ class ListPlan:
         return bool(self.changes) and written(self.list_file) != self.stored.content
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Built:
     """The result: the list was written or not, the number of written packageIds, and `findings` about failed ones."""
 
@@ -92,7 +93,7 @@ def _as_they_are(entries: tuple[Entry, ...], not_written: list[Rewrite]) -> Iter
         yield replace(entry, memory=memory)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BuildRequest:
     """The list to make: the file `output` with the documents in `folder`, whose web address is `base`.
 

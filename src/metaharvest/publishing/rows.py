@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from urllib.parse import quote
 
 from metaharvest.errors import ListError
 from metaharvest.model import Finding, ListedDocument
+from metaharvest.model.values import frozen
 from metaharvest.publishing.documents import HarvestListInstead, NotListable, SiteDocument, docid_in, fetched_document
 from metaharvest.publishing.entries import NewEntries, last_memory
 from metaharvest.publishing.folder import FileFinding
@@ -33,7 +33,7 @@ COLUMNS = ("scope", "identifier", "revision", "document_type", "url")
 _LONGEST_NAME = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """One document of a list, each value as the person wrote it.
 
@@ -58,7 +58,7 @@ class Row:
         return self.is_empty and bool(self.memory)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CellProblem:
     """A mistake in a row, counted from 1, and a column; `is_error`: it prevents the list."""
 
@@ -69,7 +69,7 @@ class CellProblem:
     is_error: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MadeRows:
     """The new rows, and findings about files that are not in them, or are doubtful."""
 

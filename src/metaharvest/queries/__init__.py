@@ -1,4 +1,4 @@
-"""Read models: what the tables say, as frozen dataclasses, for the command line, the console, the API and reports.
+"""Read models: what the tables say, as frozen values, for the command line, the console, the API and reports.
 
     runs.py            runs and site runs: columns, totals, findings
     trends.py          a site's last harvests, one after another; the sites that failed as a whole

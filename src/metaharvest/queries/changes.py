@@ -7,7 +7,7 @@ in one of the runs has a state, too.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -20,6 +20,7 @@ from metaharvest.database.statements import place_of, rows_with
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.queries.records import (
     FAILING,
     StoredFinding,
@@ -52,7 +53,7 @@ _Row = Row[*tuple[Any, ...]]
 _Logged = Mapping[int, Sequence[_Row]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ComparedRun:
     """One of the two runs."""
 
@@ -61,7 +62,7 @@ class ComparedRun:
     status: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeTotals:
     """The numbers of documents by change."""
 
@@ -73,7 +74,7 @@ class ChangeTotals:
     deleted: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ChangedDocument:
     """A document that changed or is failing; `change` is one of CHANGES.
 
@@ -92,7 +93,7 @@ class ChangedDocument:
     rule_before: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedSite:
     """The last harvest of a site `before` and `after`, and its documents. `log_kept`: the log still names these."""
 
@@ -105,7 +106,7 @@ class ChangedSite:
     documents: tuple[ChangedDocument, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changes:
     """The differences between two runs: each site that was harvested after the first, up to the second."""
 
@@ -192,7 +193,7 @@ def _totals(documents: Sequence[ChangedDocument]) -> ChangeTotals:
     return ChangeTotals(**{change: sum(each.change == change for each in documents) for change in CHANGES})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Standing:
     """The state of a site after a run: its last harvest, and the failing documents, by document id.
 
@@ -259,7 +260,7 @@ def _site_runs(session: Session, site_ids: Sequence[int], first: int, second: in
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _SiteEnd:
     """The site runs that say how a site stands after a run: its last harvest, its last list, all since that list."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,12 +13,13 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import AuditEntry
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 from metaharvest.queries.records import equalities
 from metaharvest.queries.runs import site_number
 from metaharvest.text import one_line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DecisionRecord:
     """A decision: who, by which way, what, and the changed values before and after.
 
@@ -46,7 +46,7 @@ class DecisionRecord:
         return tuple(each for each in found if any(value not in (None, "", [], {}) for value in each[1:]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DecisionFilter:
     """The selection of decisions; None: any. `since`: at this moment or later; `until`: before this moment.
 

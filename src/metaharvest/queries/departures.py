@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 
 from sqlalchemy import select
@@ -22,6 +21,7 @@ from metaharvest.ledger.deletions import deletions_to_confirm, only_records
 from metaharvest.ledger.sweeps import confirmed_deletions
 from metaharvest.model import DocumentState, OutcomeKind
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 from metaharvest.queries.records import columns, docid
 from metaharvest.sites.registry import find_site
 from metaharvest.text import counted, shown_url
@@ -76,7 +76,7 @@ def _site_name(session: Session, site_id: int | None) -> str:
     return f"the site '{name}'" if name else "its site"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WaitingDeletions:
     """The `number` of deletions of a site that no person has confirmed, and the number `confirmed`.
 
@@ -107,7 +107,7 @@ def waiting_deletions(session: Session, site: str, limit: int) -> WaitingDeletio
     return WaitingDeletions(total - confirmed, confirmed, tuple((row[0], row[1]) for row in rows))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MissingRecord:
     """A document of a site that full lists of its source repository do not name any more."""
 

@@ -8,7 +8,7 @@ documents are suggested: a part of an id, or of a title, may be meant.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from difflib import SequenceMatcher
 from itertools import islice
@@ -21,6 +21,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 from metaharvest.database.batches import batches
 from metaharvest.database.models import CatalogueDocument, HarvestDocument, SiteProblem
 from metaharvest.database.statements import rows_with
+from metaharvest.model.values import frozen
 from metaharvest.problems.follow import OPEN
 from metaharvest.queries.documents import (
     GOOD,
@@ -71,7 +72,7 @@ _NEIGHBOURS = 50
 _LEAST_LIKENESS = 0.6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchPage:
     """The documents that were found, exact names first. `next`: the search goes on after this row; None: it is done.
 
@@ -129,7 +130,7 @@ def search_documents(
     return SearchPage((*_documents(session, [*exact, *rows], today), *unlisted), following, share, count)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleCursor:
     """The place of a document in the list of a rule: the next page begins after it."""
 
@@ -291,7 +292,7 @@ def _documents(
 # -- suggestions
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suggestion:
     """A suggested document; `title` is empty if it is not known."""
 

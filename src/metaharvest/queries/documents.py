@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import islice
 from typing import Any
@@ -27,6 +27,7 @@ from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.model import DocumentState, OutcomeKind, SiteRunStatus
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 from metaharvest.problems.attention import MANY_DELETIONS, MISSING
 from metaharvest.problems.follow import GONE, OPEN
 from metaharvest.queries.log import require_rule
@@ -66,7 +67,7 @@ _IS_FAILING = _ledger.failing_since.is_not(None)
 _IS_MISSING = and_(_ledger.state == DocumentState.MISSING.value, _ledger.missing_since.is_not(None))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DocumentFilter:
     """The selection of documents; None: any.
 
@@ -95,7 +96,7 @@ def as_of(session: Session, today: date) -> date:
     return max(today, session.scalar(newest) or today)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DocumentCursor:
     """The place of a document in the list of all: the next page begins after it."""
 
@@ -105,7 +106,7 @@ class DocumentCursor:
     revision: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DocumentRow:
     """A document with its state, and with its last `findings`, errors first. Without a site, only the target knows it.
 
@@ -138,7 +139,7 @@ MOST_COUNTED = 10_000
 """The most rows that are counted for a page."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowCount:
     """The number of documents in a list; there may be more if `is_all` is false."""
 
@@ -371,7 +372,7 @@ def _following(query: Select[*tuple[Any, ...]], last: DocumentCursor | LedgerRow
 # -- the findings of the last harvest: the reasons for the state of documents
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LastOutcome:
     """The last outcome of a document in the log, with its run and its findings, errors first."""
 

@@ -6,7 +6,7 @@ The totals of the harvests come from `site_totals`: sums of weeks, which the jou
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import date, timedelta
 from enum import StrEnum
 from typing import Any
@@ -26,6 +26,7 @@ from metaharvest.database.models import (
     SiteProblem,
 )
 from metaharvest.model import NOT_HARVESTED, RunStatus
+from metaharvest.model.values import frozen
 from metaharvest.problems.follow import FIXED, OPEN
 from metaharvest.queries.records import columns, failing
 from metaharvest.queries.site_totals import SUMS, PeriodTotals
@@ -49,7 +50,7 @@ class Per(StrEnum):
     SITE = "site"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figures:
     """Totals from `first_day` to `last_day`, both included; `site` is None for all sites.
 
@@ -166,7 +167,7 @@ def _last_day(per: Per | None, first: date, end: date) -> date:
     return end
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class YearOfSite:
     """A site in the period, with the numbers of YearFigures."""
 
@@ -187,7 +188,7 @@ class YearOfSite:
         return self.went_well / self.harvests if self.harvests else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleOfYear:
     """A rule with the problems that were open on any day of the period; documents count once for each site."""
 
@@ -198,7 +199,7 @@ class RuleOfYear:
     number_of_sites: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class YearFigures:
     """The period from `first_day` to `last_day`, both included. `number_of_runs` to `deleted` are as in `figures`.
 
@@ -351,7 +352,7 @@ def _rules(session: Session, first_day: date, last_day: date) -> list[RuleOfYear
     return sorted(found, key=lambda each: (-each.number_of_documents, -each.number_of_problems, each.rule))[:_TOP]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SitePeriod:
     """The harvests of a site from `first_day` to `last_day`, both included; retries and rehearsals do not count.
 

@@ -6,7 +6,6 @@ The standing says why the document is, or is not, in the target.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -28,6 +27,7 @@ from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.model import OutcomeKind
 from metaharvest.model.actions import todo
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 from metaharvest.queries.departures import departure
 from metaharvest.queries.document_search import did_you_mean
 from metaharvest.queries.documents import GOOD, as_of, nights_failing, reasons_put_off
@@ -65,7 +65,7 @@ _FAILED = {
 _MESSAGE = 400
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnerSite:
     """The site of the document in the embedded `repository`, or in another one. `registered`: the site still is."""
 
@@ -75,7 +75,7 @@ class OwnerSite:
     registered: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ListingSite:
     """A site that lists the document, with its state there; `nights`: for how many it has been failing."""
 
@@ -95,7 +95,7 @@ class ListingSite:
     title: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class UploadedRevision:
     """A revision that went into the embedded `repository`, or into another one: then `sha256` is not known."""
 
@@ -112,7 +112,7 @@ class UploadedRevision:
     harvest_date: date | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TransferEvent:
     """A transfer of the document to another site. Names are those that the sites had then."""
 
@@ -138,7 +138,7 @@ class TransferEvent:
         return self.transferred_on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DocumentEvent:
     """The end of the document in a run. A row that was imported from another harvester has no outcome."""
 
@@ -176,7 +176,7 @@ class DocumentEvent:
         return not would_be(self.outcome, self.message)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DocumentHistory:
     """Everything that is known of a document, or of one `revision` of it.
 
@@ -248,7 +248,7 @@ def _about(table: Any, document_id: str, revision: int | None) -> list[ColumnEle
     return conditions
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Reader:
     """Reads the history of one document, or of one `revision` of it. `names` and `registered` are names of sites."""
 
@@ -396,7 +396,7 @@ class _Reader:
 # -- the standing
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """The sentence; `is_held`: the target has a revision; `is_well`: it is the one that its site lists.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import func, select
@@ -18,10 +17,11 @@ from metaharvest.jobs.workers import SILENT_AFTER
 from metaharvest.model import RunStatus
 from metaharvest.model.jobs import OPEN, JobState
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 from metaharvest.text import LARGEST_ID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class JobRecord:
     """A job. `kind` and `state` are values of model/jobs.py; `subject` names its sites, or its run.
 
@@ -57,7 +57,7 @@ class JobRecord:
         return self.state in OPEN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class JobEventRecord:
     """A step in the life of a job; `claim` is the number of the claim that it belongs to."""
 
@@ -68,7 +68,7 @@ class JobEventRecord:
     sentence: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WorkerRecord:
     """A worker, the number of its `jobs`, and the oldest of them.
 
@@ -89,7 +89,7 @@ class WorkerRecord:
     subject: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobFilter:
     """The selection of jobs; None or empty: any."""
 
@@ -145,7 +145,7 @@ def is_run_alone(session: Session) -> bool:
     return session.scalar(_RUNNING.where(HarvestRun.distributed.is_(False))) is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class JobNumbers:
     """Numbers of all jobs: `ready` ones wait for a worker, since `oldest_ready`; `lapsed` ones have lost theirs.
 

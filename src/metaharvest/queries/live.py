@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from statistics import median
 from zoneinfo import ZoneInfo
@@ -15,6 +14,7 @@ from metaharvest.database.models import IS_FULL, IS_REAL, HarvestRequest, Harves
 from metaharvest.model import HARVESTED, RunStatus, Site
 from metaharvest.model.mappings import record_of
 from metaharvest.model.requests import OPEN, LivePhase, RequestKind, RequestState
+from metaharvest.model.values import frozen
 from metaharvest.queries.requests import daemon
 from metaharvest.sites.due import is_due
 from metaharvest.sites.registry import read_sites
@@ -29,7 +29,7 @@ _ORDER = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LiveSite:
     """A site in the run under way: its phase, the numbers of documents listed, done, and failed.
 
@@ -55,7 +55,7 @@ class LiveSite:
         return _so_far(self.done, self.listed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LiveRun:
     """The run under way. `is_silent`: it has not written for 2 minutes; its process may have ended.
 
@@ -94,7 +94,7 @@ class LiveRun:
         return sum(site.phase in phases for site in self.sites)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class UpcomingRun:
     """The next run of the due sites: its moment and time zone, if the daemon is there; otherwise None.
 

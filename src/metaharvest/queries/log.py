@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import date, datetime
 from itertools import chain, groupby
 from operator import itemgetter
@@ -23,6 +23,7 @@ from metaharvest.database.models import (
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import LOG_LEVELS, RunStatus
+from metaharvest.model.values import frozen
 from metaharvest.queries import runs
 from metaharvest.queries.records import FINDING, StoredFinding, columns, docid, is_named, parts_of_docid
 from metaharvest.queries.sites import known_names
@@ -37,7 +38,7 @@ _ANY_OPERATION = aliased(HarvestOperation, name="any_operation")
 """For conditions: the selected columns beside a row may be fewer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogFilter:
     """The selection of log rows; None: any.
 
@@ -66,7 +67,7 @@ class LogFilter:
         return self.run_id is None and self.site_run_id is None and any(each is not None for each in narrowed)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogSelection:
     """The conditions of a filter: for rows of the log, and for their findings.
 
@@ -78,7 +79,7 @@ class LogSelection:
     transfers: tuple[ColumnElement[bool], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogScope:
     """The run, or the site run, of the rows; neither: rows of all runs, or no rows."""
 
@@ -86,14 +87,14 @@ class LogScope:
     site_run_id: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LoggedFinding(StoredFinding):
     """A finding of a row of the log. `document_id` is the document that an entry of a list names, if there is one."""
 
     document_id: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LogEntry:
     """A row of the log: `level` is the level of its operation (empty if unknown), `site` its name at that time.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -22,6 +21,7 @@ from metaharvest.database.models import (
 from metaharvest.database.statements import rows_with
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.queries.records import columns_for, is_named
 from metaharvest.queries.runs import site_number
 from metaharvest.text import LARGEST_ID
@@ -31,7 +31,7 @@ _NEWEST_ATTEMPTS = 1000
 _MOST_REASONS = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReportFilter:
     """The selection of reports: of this site (under any of its names), kind, recipient, state.
 
@@ -47,7 +47,7 @@ class ReportFilter:
     document: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivery:
     """A report for one recipient; `status` is queued, sent or refused."""
 
@@ -59,7 +59,7 @@ class Delivery:
     first_sent_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ReportRecord:
     """A report without its content."""
 
@@ -73,7 +73,7 @@ class ReportRecord:
     deliveries: tuple[Delivery, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RenderedReport:
     """A report as it was sent, with the day of its run; `site` is None for the administrator's."""
 
@@ -82,7 +82,7 @@ class RenderedReport:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutboxState:
     """The numbers of deliveries that wait: `failed` ones were tried without success, `fresh` ones were not tried yet.
 

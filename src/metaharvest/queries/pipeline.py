@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Row, func, select
@@ -17,12 +16,13 @@ from metaharvest.database.pipeline_models import PipelineFeed, PipelineStep
 from metaharvest.model import RunStatus
 from metaharvest.model.kinds import StepState
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 from metaharvest.queries.records import equalities
 
 _RATE_OVER = timedelta(minutes=10)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StageRecord:
     """How far a stage has come: its documents by state.
 
@@ -40,7 +40,7 @@ class StageRecord:
     seconds_left: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PipelineRecord:
     """The stages in their order. `unseen_changes` are changed documents that no stage has seen yet.
 
@@ -55,7 +55,7 @@ class PipelineRecord:
     failures: Sequence[FailureCount]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FailedDocument:
     """A document that failed at a stage; `retry_at` is the time from which on it is tried again."""
 
@@ -69,7 +69,7 @@ class FailedDocument:
     retry_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailureFilter:
     """The selection of failures; None: any."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import HarvestDetailLog, HarvestDocument, HarvestSiteSchedule, SiteProblem
 from metaharvest.database.statements import without_index
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 from metaharvest.problems.follow import OPEN
 from metaharvest.queries.records import columns, is_after
 from metaharvest.queries.runs import site_number
@@ -44,7 +44,7 @@ _PROBLEMS = select(
 """Problems, each with the title of its document, and with its last finding, as far as the log goes back."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleTotal:
     """One rule with its open problems. `number_of_documents` counts each document once for its site, and no list.
 
@@ -112,7 +112,7 @@ def open_problems(session: Session, site: str | None = None, rule: str | None = 
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleTrend:
     """A rule with its open problems; `trend` has the number of open problems at the end of each day, the oldest first.
 
@@ -140,7 +140,7 @@ def rule_trends(session: Session, today: date) -> list[RuleTrend]:
     return [RuleTrend(total, tuple(numbers.get(total.rule, none))) for total in open_problems(session)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProblemCursor:
     """The place of a problem in the list: the next page begins after it."""
 
@@ -148,7 +148,7 @@ class ProblemCursor:
     problem_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class OpenProblem:
     """An open problem, with its document as a person knows it; `document_id` is None for a list, or a site.
 
@@ -200,7 +200,7 @@ def _problem(row: Row[*tuple[Any, ...]], site: str | None = None) -> OpenProblem
     return record_of(OpenProblem, row, site=site, site_id=site_id, problem_id=problem_id, rule_title=title_of(row.rule))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteProblemNumbers:
     """The numbers of open problems of a site: the problems that keep something out, and the others."""
 

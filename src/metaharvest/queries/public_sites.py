@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
@@ -23,13 +22,14 @@ from metaharvest.database.models import (
 )
 from metaharvest.database.statements import rows_with
 from metaharvest.model import HARVESTED, NOT_HARVESTED, Site
+from metaharvest.model.values import frozen
 from metaharvest.queries.trends import harvested_sites
 from metaharvest.sites.registry import read_sites, read_sites_of
 
 _NOT_PUBLIC = select(HarvestSiteSchedule.site_schedule_id).where(HarvestSiteSchedule.public.is_not(True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PublicSite:
     """A registered site; `origin` and `set_spec` are from its source repository, if it has one."""
 
@@ -118,7 +118,7 @@ class Standing(StrEnum):
     OFF = "switched off"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PublicStatus:
     """How a site stands `since` the first of its harvests in a row that ended like the last one.
 
@@ -164,7 +164,7 @@ def documents_by_site(session: Session) -> Mapping[int, int]:
     return {each[0]: each[1] for each in session.execute(query) if each[0] is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _End:
     """The end of a site's log: its last harvests in a row that ended alike."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import reduce
 from typing import Any
 
@@ -14,10 +14,11 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog
 from metaharvest.database.statements import rows_with
 from metaharvest.model import ERROR_OUTCOMES, WOULD_BE, OutcomeKind
+from metaharvest.model.values import frozen
 from metaharvest.text import whole_number
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredFinding:
     """A finding as the log has it."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import select
@@ -13,13 +12,14 @@ from metaharvest.database.models import DaemonState, HarvestRequest, HarvestRun
 from metaharvest.model import RunStatus
 from metaharvest.model.mappings import record_of
 from metaharvest.model.requests import OPEN, RequestKind, RequestState
+from metaharvest.model.values import frozen
 from metaharvest.text import LARGEST_ID
 
 _DAEMON_SILENT_AFTER = timedelta(minutes=2)
 """A daemon that was not seen for this time has ended, or its machine has: it notes itself every half minute."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RequestRecord:
     """A request. `kind`, `scope` and `state` are values of model/requests.py; `site` is None for a whole run."""
 
@@ -44,7 +44,7 @@ class RequestRecord:
         return self.state in OPEN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestFilter:
     """The selection of requests; None or empty: any."""
 
@@ -53,7 +53,7 @@ class RequestFilter:
     states: Collection[RequestState] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DaemonRecord:
     """The daemon that is there, and the time of its next run; None while it harvests."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import reduce
 from typing import Any
@@ -18,6 +18,7 @@ from metaharvest.database.statements import rows_with
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, NOT_HARVESTED, OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.queries.records import FINDING, StoredFinding, columns, columns_for, failing
 from metaharvest.queries.sites import site_names
 from metaharvest.queries.trends import FailedSite, Harvest, failed_site_runs, seconds_between, trends
@@ -26,7 +27,7 @@ from metaharvest.text import LARGEST_ID, some_of
 _OF_DETAIL = "detail_log_id scope identifier revision document_id document_type fingerprint"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SiteRunRecord:
     """A site run: its columns, and how it stands.
 
@@ -91,7 +92,7 @@ class SiteRunRecord:
         return self.failed.failed_nights if self.failed else 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunTotals:
     """The numbers of sites, of sites that failed as a whole, of documents, and of documents by outcome."""
 
@@ -105,7 +106,7 @@ class RunTotals:
     errors: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _Run:
     """The times of a run, and its status."""
 
@@ -122,7 +123,7 @@ class _Run:
         return seconds_between(self.started_at, self.ended_at)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunRecord(_Run):
     """A run and its site runs in order. `targets_away`: the messages about targets that stopped answering."""
 
@@ -171,7 +172,7 @@ class RunRecord(_Run):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunSummary(_Run):
     """A run with its totals, without its site runs. `inserted` to `errors` of the totals count documents.
 
@@ -182,7 +183,7 @@ class RunSummary(_Run):
     is_rehearsal: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunFinding(StoredFinding):
     """A finding of a run, with its document as far as it has one. `scope` and `identifier` are parts of EML's ids."""
 

@@ -7,7 +7,6 @@ of some thousand rows rather than of each site run. The journal writes them (jou
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
@@ -26,6 +25,7 @@ from metaharvest.model import (
     RunStatus,
     SiteRunStatus,
 )
+from metaharvest.model.values import frozen
 from metaharvest.queries.records import columns, failing
 
 SUMS = "runs harvests failed_harvests went_well inserted updated deleted bytes seconds"
@@ -36,7 +36,7 @@ _CAME_IN = (OutcomeKind.INSERTED.value, OutcomeKind.UPDATED.value)
 _LAST = aliased(SiteTotals)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """The days of one week within one month, both included: weeks begin on Mondays."""
 

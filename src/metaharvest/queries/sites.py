@@ -10,7 +10,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import date
 from enum import StrEnum
 from functools import partial
@@ -26,6 +26,7 @@ from metaharvest.ledger.retries import numbers_failing
 from metaharvest.ledger.sweeps import full_lists
 from metaharvest.model import NOT_HARVESTED, OaiOptions, Site
 from metaharvest.model.mappings import picked, record_of
+from metaharvest.model.values import frozen
 from metaharvest.queries.trends import (
     HARVESTS,
     FailedSite,
@@ -44,7 +45,7 @@ from metaharvest.text import one_line, shown_url
 _HARVESTS_OF_ONE = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestOptions:
     """The request options of a site's source repository; `sets` has at most one set. See OaiOptions."""
 
@@ -58,7 +59,7 @@ class RequestOptions:
     post: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RegisteredSite:
     """A row of the schedule; a broken one as it is in the table.
 
@@ -164,7 +165,7 @@ def registered_sites_of(session: Session, site_ids: Sequence[int], today: date) 
     return _registered(session, chosen, [site.site_id for site in chosen], today, HARVESTS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteFilter:
     """The selection of sites; None or False: any.
 
@@ -326,7 +327,7 @@ class SiteOrder(StrEnum):
     NEXT = "next"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteSelection:
     """The selection of sites; None or False: any.
 
@@ -343,7 +344,7 @@ class SiteSelection:
     order: SiteOrder = SiteOrder.NAME
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedSite:
     """A row of the schedule in the list. `state` is one word: off, due, waiting, overdue or broken.
 
@@ -368,7 +369,7 @@ class ListedSite:
     problems: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SitePage:
     """A page of the list. `number` is the number of all sites of the selection; `next` is the cursor of the next page.
 

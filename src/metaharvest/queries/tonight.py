@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from zoneinfo import ZoneInfo
@@ -17,6 +16,7 @@ from metaharvest.database.statements import without_index
 from metaharvest.ledger.deletions import deletions_unconfirmed
 from metaharvest.model import RunStatus
 from metaharvest.model.actions import Todo, todo
+from metaharvest.model.values import frozen
 from metaharvest.problems.attention import OTHER_SITE, claimed_documents
 from metaharvest.problems.follow import FIXED, OPEN
 from metaharvest.queries.outbox import number_refused
@@ -52,7 +52,7 @@ class Reason(StrEnum):
     REFUSED_MAIL = "refused-mail"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """Something that waits for a person; `site` is None if it is about no single site. `action` carries it out."""
 
@@ -63,7 +63,7 @@ class Waiting:
     action: Todo
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProblemNumbers:
     """The numbers of problems after a run: found for the first time in it, found before and still there, fixed in it.
 
@@ -75,7 +75,7 @@ class ProblemNumbers:
     fixed: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tonight:
     """The newest run. `waiting` needs a person; `failed` are the sites that failed as a whole, the longest first.
 
@@ -204,7 +204,7 @@ def registrations_waiting(session: Session) -> dict[str, int]:
     return {row[0]: row[1] for row in session.execute(select(kind, func.count()).where(its).group_by(kind))}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProblemGroup:
     """The number of problems of a rule at a site, and the day since which the oldest of them is known."""
 
@@ -214,7 +214,7 @@ class ProblemGroup:
     since: date
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProblemGroups:
     """The problems of ProblemNumbers by site and rule, the largest groups first."""
 

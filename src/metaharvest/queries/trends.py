@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from metaharvest.database.statements import distinct_values, rows_with
 from metaharvest.ledger.entries import nights
 from metaharvest.model import HARVESTED, NOT_HARVESTED, SiteRunKind, SiteRunStatus
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 from metaharvest.queries.records import columns, failing
 from metaharvest.sites.registry import read_sites
 from metaharvest.text import counted
@@ -36,7 +37,7 @@ _THIS, _EARLIER, _GOOD = aliased(HarvestSiteRun), aliased(HarvestSiteRun), alias
 _SITE_RUNS = Base.metadata.tables[HarvestSiteRun.__tablename__]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Harvest:
     """One harvest of a site; `listed` is None if no list was read.
 
@@ -57,7 +58,7 @@ class Harvest:
     took_seconds: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SiteHarvest(Harvest):
     """A harvest in the list of a site. `is_retry`: of the failing documents only."""
 
@@ -170,7 +171,7 @@ def _derived(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
     return {"listed": listed, "took_seconds": seconds_between(row.started_at, row.ended_at)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailedSite:
     """A site run that failed as a whole: its status and reason, and the day since which the site has failed."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +16,7 @@ from metaharvest.database.pipeline_models import OutputDecision, OutputPair, Out
 from metaharvest.database.statements import rows_with
 from metaharvest.errors import MetaharvestError, UnknownDocument
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.queries.records import is_after
 from metaharvest.text import one_line, without_marks
 
@@ -39,7 +39,7 @@ _TO_LOOK_AT = (
 """The pairs about which a person should decide, and nobody has yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputLine:
     """An output in a few words. `origin` is the name of its source repository; None if it has none."""
 
@@ -52,7 +52,7 @@ class OutputLine:
     origin: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairLine:
     """Two outputs, with the answer of the rules, and the decision of a person, if there is one.
 
@@ -70,7 +70,7 @@ class PairLine:
     decision_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkRecord:
     """A work: its outputs, the first one first, and the pairs that they are in: why they are the same, and versions.
 
@@ -83,7 +83,7 @@ class WorkRecord:
     related: tuple[PairLine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LookPage:
     """Pairs to look at; `next` is the place of the last one, as `first-second`; None at the end."""
 

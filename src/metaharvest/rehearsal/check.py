@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO
@@ -23,6 +23,7 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.harvest.limits import CheckLimits, RunLimits
 from metaharvest.model import Network, Notify, Site
+from metaharvest.model.values import frozen
 from metaharvest.publishing.contents import FolderOptions
 from metaharvest.rehearsal.dry_run import Compared, Rehearsal, rehearsal
 from metaharvest.rehearsal.input.arguments import Arguments, Given, GivenDocuments, GivenList, GivenUrl, read_arguments
@@ -44,7 +45,7 @@ LIMITS = RunLimits(check=CheckLimits(small=100_000))
 """A person waits: a few documents of the usual sizes do not start worker processes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckOptions:
     """The options of a check.
 
@@ -62,7 +63,7 @@ class CheckOptions:
     stop: StopSignal | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenSite:
     """The list or documents that are harvested as the site `name`. `registered`: the real site, if there is one."""
 
@@ -71,7 +72,7 @@ class GivenSite:
     registered: Site | BrokenSite | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenRun:
     """The ingredients of a run: the rehearsal, the sites, the arguments, the copies, and the source of each site."""
 

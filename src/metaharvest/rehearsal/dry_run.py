@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from enum import Enum, auto
 from pathlib import Path
@@ -25,6 +25,7 @@ from metaharvest.database.models import DocumentWithdrawal
 from metaharvest.errors import DatabaseUnavailable
 from metaharvest.ledger.rows import copy_rows
 from metaharvest.model import Holding, Site
+from metaharvest.model.values import frozen
 from metaharvest.sites.registry import raw_rows
 from metaharvest.targets.base import Holder, Target
 from metaharvest.targets.lookup import Targets
@@ -97,7 +98,7 @@ class _Unowned:
         return {name: replace(holding, site_id=None, taken_from=()) for name, holding in held.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rehearsal:
     """The parts of a rehearsal: settings whose mail stays in a temporary folder, a database, the targets.
 

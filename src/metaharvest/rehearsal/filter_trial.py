@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +11,7 @@ from typing import TypeVar
 from lxml import etree
 
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.sources.oai_pmh.protocol import VERBS, ProtocolError, ResponseRoot, root_of, says_deleted
 from metaharvest.text import one_line
 from metaharvest.transform import (
@@ -37,7 +37,7 @@ _RECORD = ResponseRoot("http://www.openarchives.org/OAI/2.0/", "2.0")
 _Tried = TypeVar("_Tried")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TriedRecord:
     """A record on which the filters were tried, in the document of this name.
 
@@ -53,7 +53,7 @@ class TriedRecord:
     is_deleted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NormalizedRecord:
     """A record before and after normalising.
 
@@ -69,7 +69,7 @@ class NormalizedRecord:
     is_deleted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """A document, or an OAI-PMH record in it. Without a `root`, `reason` says why it cannot be tried."""
 

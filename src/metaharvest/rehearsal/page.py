@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from metaharvest.config.settings import Settings
 from metaharvest.model import Finding
+from metaharvest.model.values import frozen
 from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, Places
 from metaharvest.reports import phrasing
 from metaharvest.reports.findings import MAX_MESSAGE, FindingGroup, FindingLine, with_shared
@@ -20,7 +20,7 @@ _TONES = ("bad", "doubtful", "good")
 _ROOM = 66
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _PagePart:
     name: str
     sentence: str
@@ -29,7 +29,7 @@ class _PagePart:
     groups: tuple[FindingGroup, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Page:
     above: str
     title: str

@@ -7,7 +7,6 @@ command line show it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestSit
 from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.model import FINE_OUTCOMES, NOT_HARVESTED, Finding, Level, OutcomeKind, SiteRunStatus
 from metaharvest.model.actions import Remedy
+from metaharvest.model.values import frozen
 from metaharvest.reports import phrasing
 from metaharvest.reports.phrasing import Counts, counts_of, docid_of
 from metaharvest.text import counted, joined, one_line, shown_url
@@ -26,7 +26,7 @@ _ABOUT_LISTS = ("list.", "target.other-site")
 """Rules, or their beginnings, whose findings name a line of the list."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartName:
     """The name of a part for people, and the URL of its list; `is_list` is false for documents without a list.
 
@@ -39,7 +39,7 @@ class PartName:
     site: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Names of checked files, for people and for editors: the path of a file as the person wrote it, or a URL.
 
@@ -65,7 +65,7 @@ class Places:
         return one_line(str(inside), 1000)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedDocument:
     """A document of a part, or, with an empty docid and no outcome, the findings about its list as a whole.
 
@@ -97,7 +97,7 @@ class CheckedDocument:
         return (Finding(self.outcome.value, self.message, level=level),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedPart:
     """A part and its result."""
 

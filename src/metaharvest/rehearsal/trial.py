@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -21,6 +21,7 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.health import server_of
 from metaharvest.harvest.limits import CheckLimits, RunLimits
 from metaharvest.model import ListedDocument, ListVersion, Site
+from metaharvest.model.values import frozen
 from metaharvest.rehearsal.check import GivenRun, GivenSite
 from metaharvest.rehearsal.dry_run import rehearsal
 from metaharvest.rehearsal.input.arguments import Arguments, GivenUrl
@@ -72,7 +73,7 @@ def bounded(settings: Settings) -> Settings:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """A prepared rehearsal; `left_out` has the number of documents that it does not fetch, once it has run."""
 

@@ -12,7 +12,7 @@ import logging
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import groupby
@@ -34,6 +34,7 @@ from metaharvest.journal.outcomes import store_each
 from metaharvest.ledger.rows import titles_of
 from metaharvest.model import FetchedDocument, Finding, Holding, ListedDocument, RecordOrigin, Site
 from metaharvest.model.actions import Remedy, todo
+from metaharvest.model.values import frozen
 from metaharvest.replication.result import (
     CopyOutcome,
     CopyRequest,
@@ -117,7 +118,7 @@ def _named(targets: Targets, name: str, site_name: str | None) -> Target:
     return targets.of(site_name) if name == "target" and site_name is not None else targets.named(name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CopiedDocument:
     """A document as the source has it: its revisions in ascending order, and the site that owns it, if known."""
 
@@ -187,7 +188,7 @@ def _unreadable(revision: HeldRevision, digest: str) -> Finding:
     return Finding("copy.unreadable", message, remedy)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """The documents of a batch that belong to one site, or to none, and the target as they go into it.
 
@@ -201,7 +202,7 @@ class _Part:
     taken: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Copying:
     """One copy into `target`. `of_sites`: the settings decide where the documents of a site go.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
 from metaharvest.model import Finding, Holding
 from metaharvest.model.actions import Remedy, todo
+from metaharvest.model.values import frozen
 from metaharvest.targets.base import HeldRevision, Target
 
 
@@ -38,7 +39,7 @@ PROBLEMS = (CopyOutcome.DIFFERENT, CopyOutcome.REFUSED, CopyOutcome.UNREADABLE)
 """Outcomes that the same command does not repair."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CopyRequest:
     """The request for a copy: names of targets (see `Targets.named`), one site's documents, a limit of revisions.
 
@@ -52,7 +53,7 @@ class CopyRequest:
     is_dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotCopied:
     """A revision that the target does not have as the source has it, and the reason."""
 
@@ -70,7 +71,7 @@ class NotCopied:
 ReportNotCopied = Callable[[NotCopied], object]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CopyResult:
     """The result of a copy: the numbers of documents and revisions that were read, and the outcomes of these.
 

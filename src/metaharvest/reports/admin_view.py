@@ -7,7 +7,6 @@ mail that did not arrive. The templates make the layout.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -39,6 +38,7 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.problems.attention import CHANGED_CONTENT, IS_ATTENTION, MISSING, SHRANK, VANISHED
 from metaharvest.reports import phrasing
 from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line
@@ -58,7 +58,7 @@ _RUN_PAGE = "/console/runs/"
 """The page of a run in the console; its number follows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteRow:
     """One site in the table. `counts` has the number of documents by outcome; `details` those that are not fine."""
 
@@ -74,7 +74,7 @@ class SiteRow:
     next_harvest: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailedSite:
     """A site that failed as a whole, with the reason. `told`: a finding of `groups` already says the reason."""
 
@@ -88,7 +88,7 @@ _ALSO = (VANISHED, CHANGED_CONTENT, MISSING)
 """Rules of warnings that administrators get as well."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleProblem:
     """One rule's findings at one site: the number of documents, and the first finding as an example.
 
@@ -113,7 +113,7 @@ class RuleProblem:
         return counted(self.documents, "document") + more if self.documents else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Undelivered:
     """A report that one recipient has not received."""
 
@@ -125,7 +125,7 @@ class Undelivered:
     since: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class AdminView(View):
     """The content of the administrator's report. `log_file` is the file with the whole report, if one was written.
 
@@ -247,7 +247,7 @@ def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:
     return {kind: sum(counts[kind] for counts in each) for kind in OutcomeKind}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Facts:
     """The facts about a run that its subject, its colour and its first sentence need. `is_away`: a target was away."""
 

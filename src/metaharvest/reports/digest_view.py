@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from sqlalchemy.orm import Session
 from metaharvest.config.settings import Settings
 from metaharvest.database.models import IS_FULL, IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import NOT_HARVESTED
+from metaharvest.model.values import frozen
 from metaharvest.reports.parts import Total, View
 from metaharvest.reports.problem_history import FailingSite, failing_sites
 from metaharvest.text import counted, one_line
@@ -23,7 +23,7 @@ _ERRORS = HarvestSiteRun.access_error + HarvestSiteRun.invalid + HarvestSiteRun.
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Week:
     """A site's week: harvests, documents that went in, documents that failed in the worst harvest of the week.
 
@@ -39,7 +39,7 @@ class Week:
     height: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteTrend:
     """A site's weeks, the oldest first.
 
@@ -56,7 +56,7 @@ class SiteTrend:
         return self.weeks[-1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DigestView(View):
     """The content of the digest."""
 

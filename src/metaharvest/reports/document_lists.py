@@ -6,7 +6,6 @@ Each kind is a number and the first few documents, so that a site with a million
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, bindparam, case, func, select
 from sqlalchemy.orm import Session
@@ -14,6 +13,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import Base, HarvestDocument, HarvestLog, HarvestSiteRun, SiteCheckpoint
 from metaharvest.database.statements import by_document
 from metaharvest.model import ERROR_OUTCOMES, OutcomeKind, SiteRunKind
+from metaharvest.model.values import frozen
 from metaharvest.reports.findings import ITS_ENTRY, MAX_TITLE
 from metaharvest.reports.phrasing import docid_of
 from metaharvest.text import one_line, shown_url
@@ -37,7 +37,7 @@ _IN_LIST = _LEDGER.c.listing == (
 """True if the newest list of a source repository has named the document: most lists name only the changes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedDocument:
     """One document that is only named: its docid, its URL, a note about it, and its title if it is known."""
 
@@ -47,7 +47,7 @@ class NamedDocument:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedDocuments:
     """Documents that are only named: their number, and the first of them."""
 

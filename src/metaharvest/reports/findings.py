@@ -6,7 +6,7 @@ Only these are read, so that a site with a million documents costs no more than 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 
 from sqlalchemy import ColumnElement, and_, case, exists, func, select, true
@@ -16,6 +16,7 @@ from metaharvest.database.models import HarvestDetailLog, HarvestDocument, Harve
 from metaharvest.database.statements import by_document, without_index
 from metaharvest.ledger.entries import nights
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, Level, OutcomeKind
+from metaharvest.model.values import frozen
 from metaharvest.problems.attention import IS_ATTENTION
 from metaharvest.reports.phrasing import OUTCOME_TITLES, docid_of, without_commands
 from metaharvest.rules import RULES, TRACEBACK_RULE, title_of
@@ -39,7 +40,7 @@ ITS_ENTRY = and_(_SAME_DOCUMENT, func.coalesce(_LOG.outcome, "") != OutcomeKind.
 NOT_FINE = [kind.value for kind in (*ERROR_OUTCOMES, *ATTENTION_OUTCOMES)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FindingLine:
     """One finding, as shown. `since` is the first day on which the document failed, `title` is the document's."""
 
@@ -53,7 +54,7 @@ class FindingLine:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FindingGroup:
     """The findings of one rule: their number, the first of them, and the remedy and message that they share."""
 

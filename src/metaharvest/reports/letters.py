@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import quote
 
 from metaharvest.model.actions import parts
+from metaharvest.model.values import frozen
 from metaharvest.reports.phrasing import without_commands
 from metaharvest.rules import RULES, title_of
 from metaharvest.text import counted, one_line
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DoorLetter:
     """The values of a mail: each template uses some. `network` is the name of the harvester."""
 
@@ -32,7 +32,7 @@ _LONGEST_LINK = 1_900
 _MESSAGE = 300
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LetterDocument:
     """A document with the problem; `name` is empty for the list of the site."""
 
@@ -42,7 +42,7 @@ class LetterDocument:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Letter:
     """The text for the contacts of a site."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from metaharvest.model.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableNote:
     """The note about the table of all documents: a sentence, and a few words for use after `and 9 more`."""
 
@@ -16,7 +16,7 @@ class TableNote:
 NO_TABLE = TableNote()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Total:
     """One number among the totals; `tone` is good, doubtful, bad or plain. `change`: to the last harvest, if known."""
 
@@ -31,7 +31,7 @@ class Total:
         return f"{self.change:+,}" if self.change else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class View:
     """The values that every report has. `story` is its subject in a few words, `tone` is good, doubtful or bad."""
 

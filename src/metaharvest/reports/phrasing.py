@@ -6,12 +6,12 @@ Pure functions of numbers and statuses; site_view.py and admin_view.py read thes
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import Todo, parts
+from metaharvest.model.values import frozen
 from metaharvest.reports.parts import Total
 from metaharvest.text import counted, joined
 
@@ -147,7 +147,7 @@ OAI_REPOSITORY = "OAI-PMH repository"
 """The content of a site's source."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Doubts:
     """Doubts about a site run beside the outcomes of its documents.
 
@@ -183,7 +183,7 @@ class Doubts:
 NO_DOUBTS = Doubts()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteEnd:
     """The end of a site run, for the words about it.
 

@@ -7,7 +7,6 @@ page Pipeline of the console has the same numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.config.settings import PipelineSettings
 from metaharvest.model.kinds import StageName, StepState
+from metaharvest.model.values import frozen
 from metaharvest.rules import RULES, title_of
 from metaharvest.text import counted, one_line
 
@@ -28,7 +28,7 @@ class StageLine(NamedTuple):
     counts: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """Why documents failed: the rule, its title, their number, what to do, and titles of some of them."""
 
@@ -40,7 +40,7 @@ class Reason:
     examples: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PipelineNote:
     """A section of a report about the pipeline: a sentence, the stages, the reasons of failures."""
 

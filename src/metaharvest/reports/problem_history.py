@@ -7,7 +7,6 @@ one line per rule, with the first few documents.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from sqlalchemy import ColumnElement, and_, bindparam, distinct, exists, func, or_, select
@@ -28,6 +27,7 @@ from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import unnamed
 from metaharvest.ledger.retries import number_put_off, numbers_failing
 from metaharvest.model import HARVESTED, Deletions, OutcomeKind, Site, SiteRunKind
+from metaharvest.model.values import frozen
 from metaharvest.problems.attention import EMPTY, FEWER, LOST, MOVED, SHRANK
 from metaharvest.reports.findings import since_when
 from metaharvest.reports.phrasing import OUTCOME_TITLES, Doubts
@@ -64,7 +64,7 @@ _NOT_OF_CONTACTS = [name for name, rule in RULES.items() if rule.for_contact]
 """Rules of problems that contacts have not fixed when they are gone: most often the administrator has."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RememberedProblems:
     """The problems of one rule that a site has, or had: their number, the first documents, since when."""
 
@@ -80,7 +80,7 @@ class RememberedProblems:
         return max(self.count - len(self.documents), 0) if self.documents else 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailingSite:
     """A site with a problem that needs attention, harvested tonight or not."""
 

@@ -6,7 +6,6 @@ notify_policy.py decides which site runs deserve a report at all; the templates 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -27,6 +26,7 @@ from metaharvest.model import (
     SiteRunStatus,
 )
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.reports import phrasing
 from metaharvest.reports.document_lists import NamedDocuments, ended_as, repaired, unchanged
 from metaharvest.reports.findings import FindingGroup, already_reported, attention, for_contacts, warnings
@@ -64,7 +64,7 @@ _Groups = tuple[FindingGroup, ...]
 _FETCHED = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, *ERROR_OUTCOMES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SiteView(View):
     """A site report's content. `recipients` are the site's contacts; `registered` is empty if the site is not.
 

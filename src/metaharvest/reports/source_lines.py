@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from metaharvest.config.files import read_file
 from metaharvest.model import Finding
+from metaharvest.model.values import frozen
 from metaharvest.text import clean, without_credentials
 from metaharvest.validation.wellformed import lines_of
 
@@ -16,7 +16,7 @@ _MOST_BYTES = 52_428_800
 _FILES = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceLine:
     """One line, or the part of it around the place; `before` is the width of its text up to the place, in columns."""
 

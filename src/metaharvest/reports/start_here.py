@@ -7,12 +7,12 @@ night until then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
 from metaharvest.ledger.deletions import deletions_unconfirmed
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.problems.attention import OTHER_SITE, claimed_documents
 from metaharvest.reports.findings import FindingGroup
 from metaharvest.sites.overdue import Overdue
@@ -23,7 +23,7 @@ _MOST = 3
 """The number of steps of a report beside decisions that wait for a person."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One thing to do: `what` is the case, and `todo` the step, with the action if there is one."""
 
@@ -31,7 +31,7 @@ class Step:
     todo: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """Decisions that wait for the administrator: each as a step, and in a few words for the subject of the mail."""
 

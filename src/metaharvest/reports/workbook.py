@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from metaharvest.model.values import frozen
 from metaharvest.text import clean
 
 _MOST_ROWS = 1_048_575
@@ -20,7 +20,7 @@ _MOST_CHARACTERS = 32_767
 _WIDEST = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sheet:
     """A table: its name, the names of its columns, and its rows, which are read once."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import select, update
@@ -11,9 +10,10 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestRequest, HarvestSiteRun
 from metaharvest.model.requests import Actor, HarvestScope, RequestKind, RequestState
+from metaharvest.model.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class NewRequest:
     """A request that a person makes. A stop without a site is for the whole run."""
 

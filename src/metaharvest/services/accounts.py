@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from urllib.parse import urlencode
 
@@ -21,6 +21,7 @@ from metaharvest.database.hashed_tokens import new_token
 from metaharvest.errors import DatabaseUnavailable, RequestError, value_errors
 from metaharvest.mail.notices import send_notice
 from metaharvest.model.kinds import GRANTED, Role, role_of
+from metaharvest.model.values import frozen
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import sites_of_contact
 from metaharvest.text import one_line
@@ -44,7 +45,7 @@ FIRST_OPERATOR = "operator@localhost.localdomain"
 """The address of the operator for whom serve prints a link while there are no users."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Visitor:
     """The person behind a request. `sites` are the sites of a contact: names by number.
 
@@ -66,7 +67,7 @@ class Visitor:
 NOBODY = Visitor()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Identity:
     """A person at a provider of OpenID Connect; `address` is empty unless the provider verified it."""
 

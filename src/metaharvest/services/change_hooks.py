@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from sqlalchemy import select
@@ -21,6 +20,7 @@ from metaharvest.errors import NotTaken, RequestError
 from metaharvest.model import RunStatus, SiteRunStatus
 from metaharvest.model.actions import todo
 from metaharvest.model.mappings import picked
+from metaharvest.model.values import frozen
 from metaharvest.pipeline import feed
 from metaharvest.pipeline.search.removals import INDEX_FEED
 from metaharvest.pipeline.steps import FEED
@@ -35,7 +35,7 @@ _CONNECT_SECONDS, _ANSWER_SECONDS = 10, 300
 _LONGEST_NAME = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivery:
     """The changes to deliver: `after` a number, `limit` a batch, at most this number of `batches`.
 
@@ -50,7 +50,7 @@ class Delivery:
     whole_lists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivered:
     """The number of changes that were delivered, and the number of the last one.
 

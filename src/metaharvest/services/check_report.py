@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from metaharvest.errors import SettingsError
 from metaharvest.fetch.local_files import path_of
 from metaharvest.model import OutcomeKind
+from metaharvest.model.values import frozen
 from metaharvest.publishing.contents import FolderOptions
 from metaharvest.queries.runs import RunFinding, SiteRunRecord, findings_of, run_record
 from metaharvest.rehearsal import results
@@ -34,7 +35,7 @@ __all__ = ["CheckOptions", "CheckedDocument", "CheckedPart", "FolderOptions", "P
 _COMPARED = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED, OutcomeKind.STALE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FindingInFile:
     """A finding, and the name of the file on this computer that it is about, if there is one."""
 

@@ -36,6 +36,7 @@ from metaharvest.journal.erasure import ErasedText, erase_document
 from metaharvest.ledger.deletions import only_records
 from metaharvest.ledger.rows import note_put_back, note_withdrawal, sites_with_deletion
 from metaharvest.model import ListedDocument, Site
+from metaharvest.model.values import frozen
 from metaharvest.queries.sites import site_names
 from metaharvest.replication.replicate import copy_documents
 from metaharvest.replication.result import PROBLEMS, CopyOutcome, CopyRequest, CopyResult, NotCopied, ReportNotCopied
@@ -83,7 +84,7 @@ def copy(
     return done
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TransferRequest:
     """Documents by docid or document id, and whole scopes, for a site; `by` is the person, for the log.
 
@@ -97,7 +98,7 @@ class TransferRequest:
     rehearse: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transfer:
     """A document in a transfer, with the named revision, if there is one.
 
@@ -180,7 +181,7 @@ def _listed_by(target: Target) -> set[str]:
         return set()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WithdrawalRequest:
     """The document to withdraw, the reason, and the person. `erase`: also its content.
 
@@ -194,7 +195,7 @@ class WithdrawalRequest:
     target: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AtTarget:
     """The result at a target. `deleted`: it had the document. `erased`: the number of revisions or files.
 
@@ -207,7 +208,7 @@ class AtTarget:
     stays: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Withdrawn:
     """The result of a withdrawal: at each target, in the ledgers of sites, in log and reports."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
 from time import monotonic
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from metaharvest.errors import DatabaseError, MetaharvestError, ScheduleError, SettingsError
 from metaharvest.model.requests import Actor
+from metaharvest.model.values import frozen
 
 if TYPE_CHECKING:
     from typing import Self
@@ -347,7 +347,7 @@ class Harvester:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DryRun:
     """A rehearsed run: its result, its record, and the harvester that reads its throw-away journal."""
 
@@ -356,7 +356,7 @@ class DryRun:
     record: RunRecord
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checked:
     """A rehearsed run, and its arguments."""
 

@@ -10,7 +10,7 @@ import platform
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -42,6 +42,7 @@ from metaharvest.errors import LockHeld, SettingsError, value_errors
 from metaharvest.jobs.claims import busy_workers
 from metaharvest.journal import erasure, repaired_dates
 from metaharvest.journal.erasure import Forgotten
+from metaharvest.model.values import frozen
 from metaharvest.monitoring import Check, problem
 from metaharvest.monitoring.database_checks import check_database
 from metaharvest.monitoring.settings_checks import check_settings, send_test_mail
@@ -81,7 +82,7 @@ def write_settings(path: Path) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PreparedDatabase:
     """A usable database, in a form for people; `former` is the earlier version of its tables, if it had any."""
 
@@ -213,7 +214,7 @@ def examine(config: Path | None, clock: Callable[[], datetime], *, test_mail: bo
 # -- the facts for its operator
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownSetting:
     """A setting as it may be shown: secrets are masked. `origin` is the place where its value is from."""
 
@@ -223,7 +224,7 @@ class ShownSetting:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedVersion:
     """The version of the program, of Python, of a library; empty if it is not installed."""
 
@@ -231,7 +232,7 @@ class NamedVersion:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DatabaseFacts:
     """The database: its address without password, the version of its server and of its tables, its size in bytes."""
 
@@ -242,7 +243,7 @@ class DatabaseFacts:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstallationFacts:
     """All facts. `targets` are the kinds of the targets by their names in the settings."""
 

@@ -8,7 +8,6 @@ a kind by an entry point in the group `metaharvest.jobs`, whose object is a `Kin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
 
@@ -30,6 +29,7 @@ from metaharvest.mail import outbox
 from metaharvest.model import Finding, RunStatus
 from metaharvest.model.actions import todo
 from metaharvest.model.jobs import JobKind, JobState
+from metaharvest.model.values import frozen
 from metaharvest.services import pipeline, public_flags
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.runs import end_of_distributed_run
@@ -37,7 +37,7 @@ from metaharvest.sites.registry import read_sites
 from metaharvest.text import one_line
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobContext:
     """The job that a worker has, the installation, and the end of the slice.
 
@@ -51,7 +51,7 @@ class JobContext:
     harvest: Callable[[], bool] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """A kind of jobs: see above. `collect` may raise what `perform` may."""
 

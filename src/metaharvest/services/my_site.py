@@ -6,8 +6,6 @@ What a contact may not do alone becomes a request that waits for a steward.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlalchemy.orm import Session
 
 from metaharvest.database.hashed_tokens import hash_of, new_token
@@ -15,6 +13,7 @@ from metaharvest.errors import RequestError, SameSource
 from metaharvest.fetch.url import BadUrl, parse_url, without_login
 from metaharvest.model import Notify, Site, Unit
 from metaharvest.model.requests import Actor
+from metaharvest.model.values import frozen
 from metaharvest.reports.letters import DoorLetter
 from metaharvest.services import sites
 from metaharvest.services.harvester import Harvester
@@ -34,7 +33,7 @@ _NO_CONTACT = "The former address is no longer a contact of the site. Ask the st
 _WAITING = (State.WAITING_FOR_PROOFS, State.WAITING_FOR_DECISION)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """How often a site is harvested, and when its contacts get reports."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import BinaryIO, cast
 from urllib.parse import quote
 
@@ -27,6 +27,7 @@ from metaharvest.mail.message import RenderedText
 from metaharvest.mail.notices import send_now
 from metaharvest.model import OaiOptions, Site, SiteOptions, Unit
 from metaharvest.model.mappings import picked, record_of
+from metaharvest.model.values import frozen
 from metaharvest.rehearsal.trial import bounded
 from metaharvest.reports.letters import DoorLetter
 from metaharvest.reports.phrasing import frequency
@@ -61,7 +62,7 @@ _NOT_MAILED = "The server ended, or lost its database, while it mailed the decis
 """The problem of a mail until it is sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """The form of a person who registers a site. `source_kind` is `harvest-list` or `oai-pmh`."""
 
@@ -75,7 +76,7 @@ class Question:
     set_spec: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """The answer to a question: the rehearsal, and, if the source could be read, the request.
 

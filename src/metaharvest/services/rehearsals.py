@@ -15,6 +15,7 @@ from metaharvest.errors import MetaharvestError, RequestError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import stopped_after
 from metaharvest.model.requests import LivePhase
+from metaharvest.model.values import frozen
 from metaharvest.queries.runs import RunFinding, SiteRunRecord, findings_of
 from metaharvest.services.harvester import DryRun, Harvester
 from metaharvest.services.reports import site_report
@@ -30,7 +31,7 @@ MOST_KEPT = 20
 MOST_FINDINGS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RehearsalReport:
     """The result of a rehearsal: the report that the contacts would get, and its first findings, errors first."""
 
@@ -41,7 +42,7 @@ class RehearsalReport:
     number_of_findings: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rehearsal:
     """A rehearsal of a site: `phase` is waiting, listing, fetching or ended; `failure` says why there is no report.
 

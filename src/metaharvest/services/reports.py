@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date, datetime, time
 
 from sqlalchemy import func, select
@@ -18,6 +18,7 @@ from metaharvest.mail import outbox
 from metaharvest.mail.message import Report
 from metaharvest.mail.outbox import Deliveries, Dropped, Resent, ResentRefused
 from metaharvest.model import Site
+from metaharvest.model.values import frozen
 from metaharvest.problems.follow import OPEN
 from metaharvest.queries.outbox import newest_run, number_refused, reasons_not_delivered
 from metaharvest.queries.problems import documents_of_rule
@@ -106,7 +107,7 @@ def _about(report_id: int, action: str, after: dict[str, object], reason: str = 
     return Decision(action, "report", str(report_id), after=after, reason=reason)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivered:
     """The result for the outbox; `refused`: all deliveries that are not tried again; `reasons`: causes of failures."""
 
@@ -131,7 +132,7 @@ def deliver(harvester: Harvester, is_stopped: Callable[[], bool] = lambda: False
         return Delivered(done, number_refused(session), tuple(reasons))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteLetter:
     """The letter for one site; without contacts it has no recipients."""
 
@@ -140,7 +141,7 @@ class SiteLetter:
     letter: Letter
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Letters:
     """Some letters in the order of the sites' names; `next`: the name of the site after which more follow."""
 

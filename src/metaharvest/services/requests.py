@@ -7,7 +7,6 @@ the same request. Each function takes the person from `Harvester.actor`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -19,6 +18,7 @@ from metaharvest.errors import LockHeld, MetaharvestError, RequestError
 from metaharvest.model import Site
 from metaharvest.model.actions import todo
 from metaharvest.model.requests import HarvestScope, RequestKind, RequestState
+from metaharvest.model.values import frozen
 from metaharvest.queries.live import running_run_id, upcoming_run, writing_run_id
 from metaharvest.queries.requests import RequestFilter, RequestRecord, daemon, request_record
 from metaharvest.queries.requests import open_requests as stored_open_requests
@@ -35,7 +35,7 @@ __all__ = ["HarvestScope", "RequestKind", "RequestState"]
 MOST_PRIORITY = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """The request, True if it is new, and a sentence: what it waits for."""
 
@@ -145,7 +145,7 @@ def open_requests(harvester: Harvester) -> list[Asked]:
         return [Asked(each, False, _sentence(each, situation)) for each in stored_open_requests(session)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Situation:
     """The run under way that still writes, and the moment of the next run, in words.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date, timedelta
 
 from metaharvest.accounts.audit import Decision
@@ -18,6 +18,7 @@ from metaharvest.journal import removal
 from metaharvest.journal.removal import RemovedRun
 from metaharvest.journal.runs import number_of_reports_not_made
 from metaharvest.model import RunStatus
+from metaharvest.model.values import frozen
 from metaharvest.queries.runs import RunRecord, run_record
 from metaharvest.services import public_flags
 from metaharvest.services.exit_codes import ExitCode, exit_code_of
@@ -31,7 +32,7 @@ _NEAR = timedelta(days=7)
 """The largest distance of a run's day from the clock: enough for a few missed nights."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FinishedRun:
     """A finished run: its result, its record, and the exit code of its command."""
 

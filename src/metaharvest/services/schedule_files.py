@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from metaharvest.accounts.audit import Decision
 from metaharvest.errors import MetaharvestError, ScheduleError, TransformError
 from metaharvest.model import Site, SiteOptions
 from metaharvest.model.kinds import StageName
+from metaharvest.model.values import frozen
 from metaharvest.pipeline import steps
 from metaharvest.services import public_flags
 from metaharvest.services.harvester import Harvester
@@ -47,7 +47,7 @@ _JUDGED = ("documentlisturl", "options")
 """The columns with values that the settings may not allow."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExportedSites:
     """The schedule as a file. `without_login`: sites whose login is left out of the URL; `broken`: sites left out."""
 
@@ -70,7 +70,7 @@ def export_file(harvester: Harvester, *, as_csv: bool = False, with_logins: bool
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteChange:
     """The result for a site of the file: added, changed or unchanged, and each changed value before and after."""
 
@@ -85,7 +85,7 @@ class SiteChange:
         return loses_login(str(before), str(after))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportedSites:
     """The result for each site of a file; `with_new_date`: the sites whose next harvest comes from the file."""
 
@@ -231,7 +231,7 @@ def _duplicates(session: Session, done: Sequence[SiteChange], places: Mapping[st
     return problems
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetacatImport:
     """The result for the schedule of a Metacat Harvester, row by row, and for its log, if that was requested."""
 

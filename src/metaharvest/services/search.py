@@ -9,7 +9,7 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Any
 
@@ -19,6 +19,7 @@ from metaharvest.catalogue.selection import Hidden
 from metaharvest.catalogue.stage_documents import gone_among
 from metaharvest.errors import QueryError, UnknownDocument
 from metaharvest.model.outputs import Access
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.cleaning.languages import language_of
 from metaharvest.pipeline.cleaning.licences import spdx_of
 from metaharvest.pipeline.duplicates.vectors import nearest
@@ -48,7 +49,7 @@ _YEAR = re.compile(r"(?:1[5-9]|20)\d\d", re.ASCII)
 _LONGEST_CURSOR = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """What a person asks: the words, values of facets, a year or years such as `2010..2020`, and a page.
 
@@ -76,7 +77,7 @@ _YEAR_ADVICE = "To find outputs of the year {0}, write year:{0}."
 _FILTER_ADVICE = "The search has filters: {}. Leave one out to find more."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """The answer: the number of all outputs that were found, a page of them, and the values of the facets."""
 

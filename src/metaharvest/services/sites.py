@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from enum import Enum
 from functools import partial
@@ -37,6 +37,7 @@ from metaharvest.model import (
     ValidationLevel,
 )
 from metaharvest.model.kinds import StageName
+from metaharvest.model.values import frozen
 from metaharvest.pipeline import steps
 from metaharvest.queries.decisions import value_in_words
 from metaharvest.queries.sites import RegisteredSite, registered_values, registration
@@ -90,7 +91,7 @@ class NotGiven(Enum):
 NOT_GIVEN = NotGiven.NOT_GIVEN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SiteValues:
     """The given values of a site. None removes a value; a missing value stays, or is the default in a new site.
 
@@ -160,7 +161,7 @@ _OAI = ("prefix", "set_spec", "begin", "until", "method", "full_every", "origin"
 """Values in the column `options`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RepositoryAnswer:
     """The description of a site's source repository, from its own responses.
 
@@ -176,7 +177,7 @@ class RepositoryAnswer:
     needs_full_lists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Registered:
     """New sites, and the names of older sites whose records are the same documents."""
 
@@ -184,7 +185,7 @@ class Registered:
     same_records: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedValue:
     """A value of a site before and after a change, in a form for people."""
 
@@ -193,7 +194,7 @@ class ChangedValue:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edited:
     """A site before and after a change; `same_records`: other sites whose records are the same documents now."""
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from metaharvest.errors import FetchError, ListError, RequestError
 from metaharvest.model import Finding, OaiOptions
+from metaharvest.model.values import frozen
 from metaharvest.rehearsal.trial import bounded
 from metaharvest.services import trials
 from metaharvest.services.harvester import Harvester
@@ -32,7 +33,7 @@ MOST_SETS = 2000
 _NOT_OAI = "oai.not-oai"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourcePreview:
     """A source that was asked. `kind` is oai-pmh or harvest-list; `title` is the name that it has for people.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +15,7 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.url import repository_key
 from metaharvest.harvest import adhoc_client
 from metaharvest.model import FetchedDocument, Finding, Network, OaiOptions, Site, SiteOptions
+from metaharvest.model.values import frozen
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.options import check_datestamp, check_window, options_text
 from metaharvest.sites.registry import add_sites, new_site, read_sites
@@ -39,7 +39,7 @@ _MOST_BYTES = 67_108_864
 """The largest file of base URLs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SomeRecords:
     """The first records of a list, and the reason if it broke off before their end."""
 
@@ -47,7 +47,7 @@ class SomeRecords:
     broken_off: Finding | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedRepositories:
     """Base URLs, each once; `left_out` has a sentence about each text that is no base URL."""
 
@@ -55,7 +55,7 @@ class NamedRepositories:
     left_out: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceRepository:
     """A source repository that a person asks, under the network policy of the settings.
 

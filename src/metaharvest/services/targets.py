@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from operator import attrgetter
@@ -15,6 +15,7 @@ from metaharvest.errors import MetaharvestError, ScheduleError, SettingsError, U
 from metaharvest.ledger import records, sweeps
 from metaharvest.ledger.rows import titles_of
 from metaharvest.model import Site
+from metaharvest.model.values import frozen
 from metaharvest.monitoring import Check
 from metaharvest.monitoring.target_checks import check_target, check_targets
 from metaharvest.queries.departures import departure
@@ -31,7 +32,7 @@ from metaharvest.targets.owners import with_owners
 _AT_ONCE = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """A revision in a target, and the name of its site; empty if it belongs to none."""
 
@@ -39,7 +40,7 @@ class Held:
     site: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundDocument:
     """A document of a target; `revision` is the named one, if there is one."""
 

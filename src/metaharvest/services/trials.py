@@ -11,12 +11,13 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from metaharvest.errors import RequestError
 from metaharvest.harvest.deadlines import stopped_after
 from metaharvest.model import Finding, Level
+from metaharvest.model.values import frozen
 from metaharvest.publishing.corrections import Correction, corrected
 from metaharvest.publishing.list_store import checked_list
 from metaharvest.publishing.rows import file_name
@@ -75,7 +76,7 @@ _ROUNDS = 3
 _WELL = "No faults were found: a harvest would accept this document."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrialFinding:
     """A finding with the place where it is: document, line, column, and the line itself with the width before it."""
 
@@ -97,7 +98,7 @@ class TrialFinding:
         return self.level is Level.ERROR
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrialReport:
     """The result of a rehearsal, for a page.
 
@@ -141,7 +142,7 @@ def _waited() -> bool:
         _queue.release()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tried:
     """The report of a rehearsal; `content` is the document if it was one document without a list."""
 
@@ -235,7 +236,7 @@ def unreadable(findings: Sequence[Finding], place: str) -> TrialReport:
     return TrialReport("The source could not be read.", (), plain, is_readable=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileReport:
     """The report about one file.
 

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from sqlalchemy import update
@@ -49,6 +49,7 @@ from metaharvest.journal.taken_requests import taken_stops
 from metaharvest.journal.workers_journal import RunOfWorkers
 from metaharvest.model import RunStatus
 from metaharvest.model.jobs import Assessment, JobKind, JobState, Step
+from metaharvest.model.values import frozen
 from metaharvest.requests import taking
 from metaharvest.services import pipeline
 from metaharvest.services.harvester import Harvester
@@ -422,7 +423,7 @@ class WorkerLoop:
 # -- the life of a job
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Performed:
     """The end of a worker's work on a job. `is_broken`: the worker can write nothing more with its other jobs.
 

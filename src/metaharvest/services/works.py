@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlalchemy.orm import Session
@@ -10,6 +9,7 @@ from sqlalchemy.orm import Session
 from metaharvest.accounts.audit import Decision
 from metaharvest.database.pipeline_models import OutputDecision
 from metaharvest.errors import RequestError
+from metaharvest.model.values import frozen
 from metaharvest.pipeline import steps
 from metaharvest.pipeline.duplicates import tables
 from metaharvest.pipeline.duplicates.tables import DUPLICATE, RELATED
@@ -37,7 +37,7 @@ class WorkAnswer(StrEnum):
         return DUPLICATE if self in (WorkAnswer.SAME, WorkAnswer.DIFFERENT) else RELATED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkDecision:
     """The decision of a person about two documents, by document id.
 

@@ -7,7 +7,6 @@ For the administrator's report and for `metaharvest doctor`. The doctor, and the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TypeVar
 
@@ -17,6 +16,7 @@ from sqlalchemy.orm import Session, aliased
 from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_HARVEST, IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import HARVESTED, NOT_HARVESTED, Site, SiteRunKind
+from metaharvest.model.values import frozen
 from metaharvest.sites.due import due_since
 from metaharvest.sites.registry import read_sites_due_before
 
@@ -30,7 +30,7 @@ _Value = TypeVar("_Value")
 _EARLIER = aliased(HarvestSiteRun)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overdue:
     """A site that has not been harvested since it was due; the last `failures` runs tried and could not."""
 

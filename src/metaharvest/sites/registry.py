@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 
@@ -21,6 +21,7 @@ from metaharvest.database.models import Base, HarvestSiteSchedule
 from metaharvest.errors import ScheduleError
 from metaharvest.model import ListVersion, Site, Unit
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.sites import due
 from metaharvest.sites.options import options_text
 from metaharvest.sites.rows import BrokenSite, checked_row, is_day, row_values
@@ -159,7 +160,7 @@ def _rename_split(session: Session, former: str, name: str) -> None:
         session.execute(_UPDATE.values(options=options), {"site_id": site.site_id})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Harvested:
     """A site as it was when its harvest began, and the version of its list that was harvested."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from email.utils import parseaddr
 from enum import StrEnum
@@ -25,6 +25,7 @@ from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import Finding, ListVersion, Notify, Site, SiteOptions, Unit
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.model.mappings import picked
+from metaharvest.model.values import frozen
 from metaharvest.sites.options import options_text, read_options
 from metaharvest.text import character_in_words, invisible_character, one_line, shown_url
 
@@ -46,7 +47,7 @@ NAMES = {
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BrokenSite:
     """A row of the schedule that cannot be used, with the reasons. `enabled` is false only if the row says so.
 
@@ -61,7 +62,7 @@ class BrokenSite:
     findings: tuple[Finding, ...]
     contacts: tuple[str, ...] = ()
     wrong: Mapping[str, str] = field(default_factory=dict, hash=False)
-    options: SiteOptions = SiteOptions()  # noqa: RUF009 - it is frozen
+    options: SiteOptions = SiteOptions()
     source_kind: str = HARVEST_LIST
 
 

@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from metaharvest.config.secret_references import is_reference
@@ -18,6 +18,7 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.fetch.url import without_login
 from metaharvest.model import OaiOptions, Site, SiteOptions
 from metaharvest.model.kinds import AS_SETTINGS
+from metaharvest.model.values import frozen
 from metaharvest.sites.options import options_shown, options_text
 from metaharvest.sites.rows import HARVEST_LIST, OAI, row_values
 from metaharvest.text import one_line
@@ -58,7 +59,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r＝＋－＠]")
 MOST_BYTES = 64_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileRow:
     """A site in a file: its place, its values as columns of the schedule, and its faults.
 

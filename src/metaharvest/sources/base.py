@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Protocol, runtime_checkable
 
 from metaharvest.model import Checkpoint, FetchedDocument, Finding, ListedDocument, ListVersion, OriginalColumns
+from metaharvest.model.values import frozen
 
 
 class TimeBudget(Protocol):
@@ -23,7 +23,7 @@ class TimeBudget(Protocol):
         """Why nothing new may begin; None as long as there is time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedRecord:
     """One record in the list of a source repository, with its content in memory.
 
@@ -38,7 +38,7 @@ class ListedRecord:
     is_away: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """An answer of a source repository's list, or a part of a long answer: at most a few hundred records.
 
@@ -74,7 +74,7 @@ class Page:
         return self.is_last or self.repeat is not None or self.left_out > 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PagedListing:
     """A source repository's list, page by page; each page may be harvested at once.
 
@@ -127,7 +127,7 @@ class PagedSource(DocumentSource, Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listing:
     """The documents of a source, one after the other, in bounded memory; None: the same as in `known`.
 

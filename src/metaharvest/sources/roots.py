@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import BinaryIO
 from xml.parsers import expat
 
 from metaharvest.model import ListedDocument
+from metaharvest.model.values import frozen
 from metaharvest.sources.harvest_list.values import MAX_DOCUMENT_ID
 from metaharvest.text import one_line
 
@@ -21,7 +21,7 @@ _EML = re.compile(r"eml-\d")
 _LIST = re.compile(rb"<(?:[\w.-]+:)?harvestlist\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Root:
     """The root element of a file; `name` is empty if none was found, as in a file that is not XML."""
 

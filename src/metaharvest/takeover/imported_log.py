@@ -22,6 +22,7 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import HarvestDetailLog, HarvestLog, HarvestRun
 from metaharvest.database.operations import OPERATIONS
 from metaharvest.model import Level, RunStatus
+from metaharvest.model.values import frozen
 from metaharvest.takeover.metacat_rows import read_day
 from metaharvest.takeover.metacat_tables import TableRow
 from metaharvest.text import one_line, without_credentials
@@ -70,7 +71,7 @@ class ImportedLog:
             self.reasons.append(f"{row.place}: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogImport:
     """The context of an import: our site numbers by their site numbers; rows from before `since` are not imported."""
 

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from enum import StrEnum
 from typing import Any
@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.errors import ScheduleError
 from metaharvest.model import Site
+from metaharvest.model.values import frozen
 from metaharvest.sites.registry import add_site, new_site
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.sites.same_source import source_key, url_key
@@ -41,7 +42,7 @@ class RowVerdict(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportedRow:
     """The result for one row; `place` is the row's place. All texts may be shown.
 

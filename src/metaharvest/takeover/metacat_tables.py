@@ -10,7 +10,6 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,6 +40,7 @@ from metaharvest.database.dialects import reason_of
 from metaharvest.database.engine import open_url
 from metaharvest.errors import DatabaseUnavailable, MetaharvestError, SettingsError
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line, shown_url
 
 SCHEDULE = "harvest_site_schedule"
@@ -73,7 +73,7 @@ _LONGEST_VALUE = 16_777_216
 _ROWS_AT_ONCE = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableRow:
     """A row: its columns by name, in lower case; `place` is its place. `problem`: the reason why it cannot be read."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from sqlalchemy.orm import Session
@@ -18,13 +17,14 @@ from metaharvest.model import Action, Holding, ListedDocument, Site
 from metaharvest.model import Deletion as Deletion
 from metaharvest.model import HeldRevision as HeldRevision
 from metaharvest.model import Upload as Upload
+from metaharvest.model.values import frozen
 
 OF_ANOTHER_SITE = "Give your document an identifier of its own, or ask the administrator to transfer it to your site."
 RECORD_OF_ANOTHER_SITE = "The administrator transfers it to this site, if this site is to keep it up to date."
 """The request for a document that belongs to another site, and the one for a record of a source repository."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """One fact about the state of the target, as a sentence for the administrator."""
 

@@ -15,7 +15,6 @@ import logging
 import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from http.client import responses
 from http.cookiejar import CookieJar
 from itertools import count
@@ -34,6 +33,7 @@ from metaharvest.fetch.client import user_agent
 from metaharvest.fetch.error_messages import CERTIFICATE_PROBLEMS
 from metaharvest.fetch.html_page import html_title
 from metaharvest.model import Finding
+from metaharvest.model.values import frozen
 from metaharvest.targets.deadline import Deadline, DeadlineAdapter
 from metaharvest.targets.interruption import pause
 from metaharvest.text import one_line, shown_url
@@ -78,7 +78,7 @@ Part = tuple[str | None, bytes | str, str]
 """A part of a multipart body: file name (None: a plain field), content, content type."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HttpAnswer:
     """A server's response, of any status. Header names in any case."""
 

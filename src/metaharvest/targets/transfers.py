@@ -9,7 +9,6 @@ did it; its site is the former owner. Before the first run there is no log.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 
 from sqlalchemy import and_, bindparam, select
@@ -17,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from metaharvest.database.models import IS_HARVEST, Base, DocumentTransfer, HarvestLog, HarvestRun
 from metaharvest.database.rows import insert_rows
+from metaharvest.model.values import frozen
 
 IS_TRANSFER = and_(HarvestLog.site_run_id.is_(None), HarvestLog.document_id.is_not(None), HarvestLog.revision.is_(None))
 """True if a row of the log reports a transfer; rows of other harvesters about a document have its revision."""
@@ -32,7 +32,7 @@ _TAKEN = (
 _LONGEST_NAME = 255
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Taken:
     """A document, and its former registered site; None: it had none."""
 
@@ -41,7 +41,7 @@ class Taken:
     site: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Receiving:
     """The receiving site, the person who transfers documents (may be empty), the day in the harvester's time zone."""
 

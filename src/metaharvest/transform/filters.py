@@ -8,12 +8,12 @@ not match without a node; a filter without one matches if there is a node. `inve
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from lxml import etree
 
 from metaharvest.model import Finding, Level
+from metaharvest.model.values import frozen
 from metaharvest.text import counted, one_line
 from metaharvest.transform.expressions import Namespaces, TimeLeft, evaluated, is_true, matches, text_of
 from metaharvest.transform.files import RuleFile, line_of
@@ -25,7 +25,7 @@ _LOOKED_AT = 10_000
 _SPACE = re.compile(r" {2,}|[^\S ]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     """One filter; `number` counts from 1, `line` is its place in the file."""
 
@@ -42,7 +42,7 @@ class Filter:
         return f"Filter {self.number}" + (f" (line {self.line})" if self.line else "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tried:
     """The result of a filter for a document: True if it matches, and the reason."""
 
@@ -51,7 +51,7 @@ class Tried:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """True if a document is taken, and the results of the filters that were evaluated: the last one decided."""
 
@@ -68,7 +68,7 @@ class Decision:
         return f"{'Each' if self.is_taken else 'None'} of {number} filters matches. {said}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filters:
     """The filters of one file."""
 

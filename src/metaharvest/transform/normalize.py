@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lxml import etree
 
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line
 from metaharvest.transform.expressions import Namespaces, TimeLeft, TransformTooCostly, evaluated, matches, text_of
 from metaharvest.transform.files import RuleFile
@@ -27,7 +27,7 @@ _MOST_ADDED = 10_000
 _NAME = re.compile(r"(?:([^\W\d][\w.-]*):)?([^\W\d][\w.-]*)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewElement:
     """A new element: it has this name, once for each value, if the text matches `regexp`, or always if that is None.
 
@@ -41,7 +41,7 @@ class NewElement:
     values: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mapping:
     """The new elements for the nodes that an XPath finds."""
 
@@ -49,7 +49,7 @@ class Mapping:
     elements: tuple[NewElement, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Normalization:
     """The mappings of one file."""
 

@@ -12,13 +12,14 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from lxml import etree
 
 from metaharvest.model import MAX_FINDINGS
+from metaharvest.model.values import frozen
 from metaharvest.rules import RULES
 from metaharvest.text import joined, one_line, some_of
 from metaharvest.validation import advice, html_text, lenient
@@ -226,7 +227,7 @@ UNSHOWN = ElementFinding("schema.other", "The document does not agree with the s
 """Stands for an error that is only counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Fault:
     """One error from xmlschema: the element, the reason, the value, and the schema component that refused it."""
 
@@ -331,7 +332,7 @@ def _children(error: Any) -> ElementFinding:
     return ElementFinding("schema.too-many-elements", message, remedy, child)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Unknown(ElementFinding):
     """A finding about an element that its parent does not allow; the parent allows some of its `wrappers`."""
 

@@ -11,12 +11,12 @@ Data Profile is recognised by the document's own statement. DataCite 3.0 and 3.1
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from lxml import etree
 
 from metaharvest.model import Level
 from metaharvest.model.namespaces import OAI_DC
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line
 from metaharvest.validation.places import ElementFinding
 
@@ -24,7 +24,7 @@ _DCTERMS = ("http://purl.org/dc/terms/", "dc/dcterms.xsd")
 _CONTAINER = '<xs:element name="qualifieddc" type="dcterms:elementOrRefinementContainer"/>'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """A format: the namespaces of root elements, and the schemas, as namespace and path, that a document has to obey.
 

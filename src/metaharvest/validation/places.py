@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar, cast
 from xml.parsers import expat
@@ -17,6 +16,7 @@ from xml.parsers import expat
 from lxml import etree
 
 from metaharvest.model import MAX_EXCERPT, MAX_FINDINGS, Finding, Level
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line
 
 _START_TAG = re.compile(r"""<(?:"[^"]*"|'[^']*'|[^<>"'])*>""")
@@ -35,7 +35,7 @@ _has_crowded_element = etree.XPath(f"boolean(//*[@*[{_MOST_ATTRIBUTES + 1}]])")
 Found = TypeVar("Found")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ElementFinding:
     """A finding about an element of the tree, whose place in the source is not known yet.
 

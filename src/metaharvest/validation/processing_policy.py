@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 
 from lxml import etree
 
 from metaharvest.model import Finding, Level, ValidationLevel, Verdict
 from metaharvest.model.actions import Remedy, todo
+from metaharvest.model.values import frozen
 from metaharvest.transform import Filters, Normalization, NotEvaluated, TimeLeft, TransformTooCostly
 from metaharvest.transform.filters import left_out
 from metaharvest.validation import parse_lock, wellformed
@@ -20,7 +21,7 @@ TransformLimit = Callable[[], AbstractContextManager[None]]
 """A context around the work of a site's own files, to end it if it takes too long."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessingPolicy:
     """The steps for a document, in this order: parse, filter, normalise, check.
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 import importlib.util
 import re
 import threading
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lxml import etree
 
+from metaharvest.model.values import frozen
 from metaharvest.validation import parse_lock
 from metaharvest.validation.formats import Format
 
@@ -32,7 +32,7 @@ _XSD = "{http://www.w3.org/2001/XMLSchema}"
 _ELEMENT_NAME = re.compile(r'<(?:xs|xsd):element name="([A-Za-z]+)"')
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EmlVersion:
     """One published version of EML: its number, its root namespace, and the package and path of its schema."""
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line
 from metaharvest.validation import html_text
 from metaharvest.validation.schemas import eml_names
@@ -52,7 +53,7 @@ _LEADING_NAME = re.compile(rf"/?{_NAME}")
 _PAIR = re.compile(r"([\w:.\-]{1,100})=\"([^\"<]{1,500})\"")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TagFault:
     """A fault in the tags, with the place of its cause, in characters from the beginning.
 

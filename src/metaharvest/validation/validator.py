@@ -6,13 +6,14 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from queue import SimpleQueue
 
 from lxml import etree
 
 from metaharvest.model import Level, ListedDocument, ValidationLevel, Verdict, limited
+from metaharvest.model.values import frozen
 from metaharvest.validation import (
     against_schema,
     eml,
@@ -120,7 +121,7 @@ class Validator:
         return replace(verdict, content=changed)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Check:
     """The check of one document, which is not transformed any more, with the tools of one thread."""
 
@@ -220,7 +221,7 @@ def _has_errors(found: Iterable[places.ElementFinding]) -> bool:
     return any(finding.level is Level.ERROR for finding in found)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ParserAndSchemas:
     """A parser and compiled schemas, for one thread at a time: the error log of a shared schema would mix threads."""
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
+from metaharvest.model.values import frozen
 from metaharvest.services.harvester import Harvester
 from metaharvest.services.search import OutputSearch
 from metaharvest.web.provider.provider import Provider
 from metaharvest.web.provider.view import hidden_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Readers:
     """The search of the published outputs. `turn` is the turn of a request from an address: it raises Busy."""
 

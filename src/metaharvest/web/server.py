@@ -9,7 +9,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -24,6 +23,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.errors import MetaharvestError, SettingsError
 from metaharvest.model import Network
 from metaharvest.model.kinds import Role
+from metaharvest.model.values import frozen
 from metaharvest.queries.public_sites import former_numbers_of, numbers_of, unknown_numbers
 from metaharvest.services import accounts
 from metaharvest.services.harvester import Harvester
@@ -48,7 +48,7 @@ _GRACE_SECONDS = 30
 """The time for answers under way after the signal."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Served:
     """The addresses of the process and of the provider, and notes for the operator.
 

@@ -13,7 +13,7 @@ import logging
 import os
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -30,6 +30,7 @@ from metaharvest.harvest.checks.worker_pool import (
 )
 from metaharvest.harvest.limits import CheckLimits
 from metaharvest.model import Finding, ListedDocument, Verdict
+from metaharvest.model.values import frozen
 from metaharvest.validation.processing_policy import ProcessingPolicy, too_costly
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class CheckerLost(HarvestError):
     """The process that checked a document ended early, more than once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Job:
     """A document that waits for a quick worker; the verdict is None if the document must be checked thoroughly."""
 

@@ -7,7 +7,7 @@ this module may run in a thread beside the event loop: it writes nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain, groupby
 
 from metaharvest.harvest.context import SiteHarvest
@@ -19,11 +19,12 @@ from metaharvest.ledger import entries, records, rows
 from metaharvest.ledger.entries import Key, LedgerEntry
 from metaharvest.ledger.records import Brought, KnownRecord
 from metaharvest.model import Action, DocumentState, Holding, Intent, ListedDocument, Outcome, OutcomeKind, SiteRun
+from metaharvest.model.values import frozen
 
 Known = Mapping[Key, LedgerEntry]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Batch:
     """Documents to decide on, all revisions of each, in order, and the ledger's knowledge of them.
 
@@ -60,7 +61,7 @@ class Batch:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """The plan of a batch: `chains` holds the revisions to bring in, document by document, in order.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from functools import partial
 
@@ -28,6 +28,7 @@ from metaharvest.journal.outcomes import OutcomeNote
 from metaharvest.ledger import deletions, records, sweeps
 from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import Deletions, Finding, Level, ListedDocument, Outcome, OutcomeKind, SiteOptions
+from metaharvest.model.values import frozen
 from metaharvest.problems.attention import MOVED
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ _IN_TURN = 100
 """Deletions after which other tasks have their turn."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """The deletions that wait, and facts about their documents."""
 
@@ -67,7 +68,7 @@ class Fate(Enum):
     """The document is of another origin, which is an error."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeletionPlan:
     """The fate of each deletion. `confirmed`: the number that stays so; `too_many`: the number that is put off."""
 

@@ -28,13 +28,14 @@ from metaharvest.model import (
     SiteRun,
     Withdrawal,
 )
+from metaharvest.model.values import frozen
 from metaharvest.sources.base import ListedRecord
 from metaharvest.targets.withdrawals import withdrawn
 
 _BEGINS_WITH_YEAR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AccountedFor:
     """The records that are accounted for already."""
 
@@ -55,7 +56,7 @@ class AccountedFor:
     """Document ids whose outcomes an interrupted run has logged in this site run."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Elsewhere:
     """The records of a page that other sites of the origin have `brought`, and the records that they list live.
 
@@ -66,7 +67,7 @@ class Elsewhere:
     listed: Collection[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageContext:
     """The context of a page: facts about its documents, by document id.
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from metaharvest.model.values import frozen
 
 Pair = tuple[int, int]
 """Two numbers of documents, the lower one first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Links:
     """The links between outputs.
 

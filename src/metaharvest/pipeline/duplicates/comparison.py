@@ -6,12 +6,12 @@ Identifiers decide first, titles with years and creators after them. Two outputs
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cache
 from itertools import pairwise
 from types import ModuleType
 
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.duplicates.facts import Facts, Name
 from metaharvest.pipeline.duplicates.titles import Title, spelt
 
@@ -45,7 +45,7 @@ class Method(StrEnum):
     IDENTIFIER = "identifier"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """The answer about two outputs. `score` is the agreement of the titles, 0 to 100; `reason` is a sentence or two."""
 
@@ -65,7 +65,7 @@ class _Match(IntEnum):
     EQUAL = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Titles:
     match: _Match
     score: float
@@ -100,7 +100,7 @@ class _Years(IntEnum):
     EQUAL = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Evidence:
     titles: _Titles
     creators: _Creators

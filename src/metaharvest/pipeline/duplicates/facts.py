@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.duplicates.titles import Title, folded, spelt, title_form, words_of
 from metaharvest.pipeline.letters import EAST_ASIAN_LETTER, word_set
 
@@ -71,7 +71,7 @@ _KIND_WORDS = (
 """Words in a type that has no code in COAR's vocabulary."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name:
     """A creator: the words of the surname, or of the whole name of an organisation; the first initial, if it is known.
 
@@ -84,7 +84,7 @@ class Name:
     others: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """The facts of an output. `number` is its document, `item` its item at a source repository, if it has one.
 

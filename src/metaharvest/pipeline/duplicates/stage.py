@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy.orm import Session
 
+from metaharvest.model.values import frozen
 from metaharvest.pipeline import steps
 from metaharvest.pipeline.duplicates import tables
 from metaharvest.pipeline.duplicates import vectors as vectors_of
@@ -21,7 +21,7 @@ _WITH_VECTORS = 1000
 """Is added to the version where the extra `embeddings` is installed: then all documents get their vectors."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compared:
     """An output for `store`: its facts, and the vector of its title, if it has one."""
 

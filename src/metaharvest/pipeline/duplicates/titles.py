@@ -6,9 +6,9 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.letters import EAST_ASIAN_LETTER, word_set
 
 _LONGEST = 1000
@@ -121,7 +121,7 @@ _PERIODICAL = word_set(
 """Words in the title of what comes out each year, or each month, under one title."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Title:
     """A title in parts. `text` is its words in order, in lower case, without accents, and without marks of versions.
 

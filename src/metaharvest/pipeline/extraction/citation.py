@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.cleaning.identifiers import as_doi, find_dois
 
 _LONGEST = 2_000
 """Characters of a reference that are read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reference:
     """A reference. `raw` is its text on one line, without its number in the list. A DOI is bare, in lower case."""
 
@@ -64,7 +64,7 @@ _MOST_NAMES = 200
 _FEWEST = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Names:
     """The names at the beginning of a reference, and where they end."""
 

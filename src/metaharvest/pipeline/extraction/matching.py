@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.extraction.citation import Reference, years_in
 from metaharvest.pipeline.letters import EAST_ASIAN
 from metaharvest.pipeline.title_keys import plain
@@ -29,7 +29,7 @@ _NUMBERED = re.compile(
 _DIGITS = re.compile(r"(?<!\S)\d{1,6}(?!\S)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """A work that a reference may name. `number` is its number in the catalogue, None for a work of another service.
 
@@ -43,7 +43,7 @@ class Work:
     number: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     """The work that a reference names. The score is 100 if the DOI says so, else the score of the title."""
 

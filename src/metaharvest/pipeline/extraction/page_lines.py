@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
+
+from metaharvest.model.values import frozen
 
 _LIGATURES = str.maketrans(
     {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\u00a0": " ", "\t": " ", "\r": ""}
@@ -34,7 +36,7 @@ _DIGITS = re.compile(r"\d+")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd\ufeff]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """A line of a page. `x` and `y` are the place where it begins, in points; None where a text has no places.
 

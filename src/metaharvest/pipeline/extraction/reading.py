@@ -15,10 +15,10 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.extraction.citation import Reference, marked
 from metaharvest.pipeline.extraction.page_lines import Line, lines_of_pages, lines_of_text, text_of
 from metaharvest.pipeline.extraction.reader_process import LENGTH, OUT_OF_MEMORY, send
@@ -51,7 +51,7 @@ _MARKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """What a file has. `pages` is None where a file has none.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from sqlalchemy import and_, or_, select, update
@@ -17,6 +17,7 @@ from metaharvest.database.rows import insert_rows
 from metaharvest.database.statements import delete_with, rows_with
 from metaharvest.model.mappings import picked
 from metaharvest.model.outputs import Output
+from metaharvest.model.values import frozen
 from metaharvest.pipeline import leftovers, steps
 from metaharvest.pipeline.extraction import crossref
 from metaharvest.pipeline.extraction.citation import Reference
@@ -35,7 +36,7 @@ _TEXTS = Base.metadata.tables[OutputText.__tablename__]
 _REFERENCES = Base.metadata.tables[OutputReference.__tablename__]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownFile:
     """A file of an output, as far as this stage needs it."""
 
@@ -44,7 +45,7 @@ class KnownFile:
     kept: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownText:
     """The text of a file that the tables have, of a version of the rules."""
 
@@ -53,7 +54,7 @@ class KnownText:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """The rows of a document."""
 
@@ -67,7 +68,7 @@ class Known:
         return [each.sha256 for each in self.files if not each.kept]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extracted:
     """The text and the references of a file, by a version of the rules. `answers` are new answers of Crossref."""
 
@@ -82,7 +83,7 @@ class Extracted:
     answers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """The change of the rows of a document: they become the rows of `extracted`; None: they go.
 
@@ -168,7 +169,7 @@ def _delete(session: Session, numbers: Collection[int]) -> None:
 # -- files and texts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stores:
     """The store of files, and the store of texts."""
 

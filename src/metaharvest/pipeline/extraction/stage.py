@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from metaharvest.database.batches import batches
 from metaharvest.errors import StoreUnavailable
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.extraction import references
 from metaharvest.pipeline.extraction.catalogue_works import matches, with_dois
 from metaharvest.pipeline.extraction.citation import Reference, parsed
@@ -190,7 +191,7 @@ class _Work:
         return matched, away
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Read:
     """A file that was read. `reading`: None if the same rules have read it. `content`: empty if its text was read.
 

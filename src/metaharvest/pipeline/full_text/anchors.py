@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.full_text.candidates import Candidate, Expects, host_of, is_same_place, web_address
 from metaharvest.pipeline.full_text.kinds import bare_type
 from metaharvest.pipeline.full_text.patterns import file_of, has_pdf_name
@@ -47,7 +47,7 @@ _NO_FILES = (".zip", ".gz", ".tar", ".csv", ".xls", ".xlsx", ".jpg", ".jpeg", ".
              ".apk", ".json", ".rdf")  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """A link of a page: address, words, type. `is_aside`: it is in a menu, or the like.
 

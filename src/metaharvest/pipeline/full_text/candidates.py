@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from urllib.parse import urljoin, urlsplit
 
 from metaharvest.fetch.url import BadUrl, literal_address, parse_url
+from metaharvest.model.values import frozen
 
 _LONGEST_URL = 2_000
 _LONGEST_WAY = 64
@@ -20,7 +21,7 @@ class Expects(StrEnum):
     PAGE = "page"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """An address, the way to it (`record > citation_pdf_url`), and what the source says of it.
 

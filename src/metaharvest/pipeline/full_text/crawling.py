@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from metaharvest.config.settings import HttpSettings, Settings
 from metaharvest.database.host_leases import HostLeases
@@ -14,6 +13,7 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.health import HostHealth, ServerHealth
 from metaharvest.fetch.robots import RobotsRules
 from metaharvest.model import ListVersion, Reach
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.full_text.landing import is_login_address
 from metaharvest.pipeline.full_text.walk import Answer, Reason, Refusal, refusal_of
 from metaharvest.text import shown_url
@@ -26,7 +26,7 @@ _LOWEST_SPEED = 1_000
 """Bytes a second: a file of 600 KB takes ten minutes. A server that is slower holds up the other documents."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unmodified:
     """The file is still the version that is known."""
 

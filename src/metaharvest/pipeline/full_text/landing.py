@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from lxml import etree
 
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.full_text.anchors import best_anchors, has_other_name, is_other, links_of
 from metaharvest.pipeline.full_text.candidates import Candidate, Expects, web_address
 from metaharvest.pipeline.full_text.kinds import bare_type
@@ -67,7 +67,7 @@ _MARKS = {
 """Words in `meta[name=generator]`, or marks in the names of other elements, of software with guesses that need them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """The links of a page. `software` is known by marks in it, `asks_login`: it asks for a password instead.
 

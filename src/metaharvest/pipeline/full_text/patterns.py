@@ -7,12 +7,13 @@ links of a page. The order of rows is of no importance: no address matches two.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from metaharvest.model.values import frozen
 
 _HAL_ID = r"[a-z][a-z-]{1,20}-0\d{7}(?:v\d{1,2})?"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guess:
     """The page of a software, and where its file is. `is_sure`: the page need not be read first."""
 
@@ -22,7 +23,7 @@ class Guess:
     is_sure: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileAddress:
     """The form of the address of a file of a software. `file`: its address, if the link leads to a viewer."""
 

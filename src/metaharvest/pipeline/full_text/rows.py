@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from datetime import datetime
 
 from sqlalchemy import select
@@ -12,13 +12,14 @@ from sqlalchemy.orm import Session
 from metaharvest.database.models import Base
 from metaharvest.database.pipeline_models import OutputFile, OutputText
 from metaharvest.database.statements import delete_with, rows_with
+from metaharvest.model.values import frozen
 from metaharvest.pipeline import leftovers
 
 KIND = "file"
 """The kind of these files among the leftovers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredFile:
     """The file of an output as its row has it: see OutputFile."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 
 from sqlalchemy.orm import Session
@@ -18,6 +18,7 @@ from metaharvest.database.host_leases import HostLeases
 from metaharvest.fetch.url import BadUrl, parse_url
 from metaharvest.model import FullText, ListVersion, Reach, Site
 from metaharvest.model.outputs import Output
+from metaharvest.model.values import frozen
 from metaharvest.pipeline import leftovers, steps
 from metaharvest.pipeline.file_store import (
     UNCONFIRMED_FOR,
@@ -49,7 +50,7 @@ _SECONDS_TO_END = 1.0
 """The time that searches under way have when the context stops."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Search:
     """The search for the file of a document: its output, the rules of its site, and its file of the last time.
 
@@ -67,7 +68,7 @@ class Search:
     has_text_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileStays:
     """The value of a document without a new file, whose file of the last time stays."""
 

@@ -11,11 +11,12 @@ A page is followed at once, before the next address of the record: its links are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from enum import StrEnum
 
 from metaharvest.errors import FetchError
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.full_text.candidates import Candidate, Expects
 from metaharvest.pipeline.full_text.kinds import TEXTS, Kind, charset_of, kind_of, stored_type
 from metaharvest.pipeline.full_text.landing import Page, is_login_address, read_page
@@ -48,7 +49,7 @@ class Reason(StrEnum):
 _ORDER = {reason: place for place, reason in enumerate(Reason)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """A reason with a sentence. `retry_after`: the pause that the server asks for.
 
@@ -61,7 +62,7 @@ class Refusal:
     may_return: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """A body that came from `url`, after all redirects. `link` is its header Link, `media_type` its Content-Type."""
 
@@ -74,7 +75,7 @@ class Answer:
     last_modified: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """The file of an output, and the way to it."""
 

@@ -6,11 +6,12 @@ There are two indexes: `embedded_index` and `opensearch_index`. The same tests h
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Protocol
 
 from metaharvest.model.actions import todo
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.search.query_language import EVERYTHING, Query, words_of
 
 INDEX_VERSION = 1
@@ -44,7 +45,7 @@ Record = Mapping[str, Any]
 """The parts of an output that the index keeps for answers: see entries.py."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One output in the index.
 
@@ -72,7 +73,7 @@ class Sort(StrEnum):
     YEAR = "year"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hiding:
     """The sites, by number, and the origins whose outputs are in no answer, and the numbers of single outputs."""
 
@@ -81,7 +82,7 @@ class Hiding:
     numbers: Collection[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filters:
     """The values that hits have: of each facet one of these. Nothing: any value."""
 
@@ -92,7 +93,7 @@ class Filters:
     document_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """The place of the last hit that was seen: its score or its rank by year, its number, and the hits up to it."""
 
@@ -101,7 +102,7 @@ class Place:
     seen: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Search:
     """A search: at most `limit` hits after a place. `facets`: their values are counted over all hits."""
 
@@ -119,7 +120,7 @@ class Search:
         return self.sort if any(words_of(self.query)) else Sort.YEAR
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hit:
     """An output that was found. `score` is 0 if the hits are in the order of years."""
 
@@ -129,7 +130,7 @@ class Hit:
     record: Record
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """The answer to a search: the number of all hits, some of them, and how often each value of a facet occurs."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from metaharvest.model.outputs import Agent, Identifier, Licence, Output, Text
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.cleaning.languages import language_of
 from metaharvest.pipeline.letters import EAST_ASIAN_LETTER
 from metaharvest.pipeline.search.contract import Entry
@@ -31,7 +31,7 @@ _SPELLED = str.maketrans(
 _APOSTROPHE = re.compile("['’]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FullText:
     """The text of an output, with its digest. `language` is an ISO code, None if it is not known."""
 

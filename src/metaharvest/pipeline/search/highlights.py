@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 from itertools import islice
 
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.search.query_language import Query, words_of
 from metaharvest.pipeline.search.terms import GRAMS, folded
 from metaharvest.text import clean
@@ -32,7 +32,7 @@ _RUN = re.compile(f"[{GRAMS}]")
 _PIECE = re.compile(f"[{GRAMS}]+|[^ {GRAMS}]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """A word or a phrase: its pattern, and the letters that it begins with."""
 
@@ -49,7 +49,7 @@ class _Part:
             at, looks = text.find(self.beginning, found.end() if found else at + 1), looks + 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Marker:
     """Marks words and phrases in texts."""
 

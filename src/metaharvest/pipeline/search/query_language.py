@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from metaharvest.errors import QueryError
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.cleaning.identifiers import identified
 from metaharvest.pipeline.cleaning.languages import language_of
 from metaharvest.pipeline.cleaning.licences import spdx_of
@@ -89,7 +89,7 @@ _QUOTES = '"“”„'
 _YEAR = re.compile(r"(?:(\d{4})|(\d{4})?(?:\.\.|–|-)(\d{4})?)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Words:
     """Terms one after another, in a field of the index, or in any field. `text` is how they were written."""
 
@@ -98,7 +98,7 @@ class Words:
     field: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Years:
     """The years from `first` to `last`; None: no limit."""
 
@@ -106,21 +106,21 @@ class Years:
     last: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class All:
     """Documents that all parts find; without a part, all documents."""
 
     parts: tuple[Query, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnyOf:
     """Documents that one of the parts finds."""
 
     parts: tuple[Query, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Without:
     """Documents that the part does not find."""
 

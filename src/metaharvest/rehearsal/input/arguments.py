@@ -21,6 +21,7 @@ from metaharvest.errors import CannotBeChecked, ListError, PublishingError
 from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.fetch.url import literal_address, shown
 from metaharvest.model import Finding, ListedDocument
+from metaharvest.model.values import frozen
 from metaharvest.publishing.contents import FolderContents, FolderOptions, choose, read_folder
 from metaharvest.rehearsal.input.listed_files import FolderFile, listed_files
 from metaharvest.sources.harvest_list.source import read_list
@@ -49,7 +50,7 @@ PIPE_SECONDS = 60.0
 _MOST_PIPED = 1_073_741_824
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalFile:
     """A file to check, with its name for people, and its root element. Relative URLs in it start at `base`, a URL.
 
@@ -71,7 +72,7 @@ class LocalFile:
         return self.pipe or self.path.as_uri()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenUrl:
     """A URL, as it is shown; it leads to a harvest list or a document."""
 
@@ -79,7 +80,7 @@ class GivenUrl:
     shown: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenList:
     """A harvest list in a file. `files` are its documents in the given folders, by the URL in the list.
 
@@ -98,7 +99,7 @@ class GivenList:
         return self.file.shown
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenDocuments:
     """Documents in files that no list names."""
 
@@ -109,7 +110,7 @@ class GivenDocuments:
 Given = GivenUrl | GivenList | GivenDocuments
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arguments:
     """Everything to be checked; `notes` are sentences about skipped files and assumptions.
 
@@ -121,7 +122,7 @@ class Arguments:
     local: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Folder:
     """A given folder: its absolute path, its name for people, and its contents."""
 

@@ -9,19 +9,20 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import ListedDocument
+from metaharvest.model.values import frozen
 from metaharvest.publishing.naming import BaseUrl
 
 _MOST_PARTS = 6
 """The depth of folders in which the files of a list are searched."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FolderFile:
     """A file by its path below a folder, and its document id and revision if known."""
 
@@ -30,7 +31,7 @@ class FolderFile:
     revision: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedFiles:
     """`files`: the path below the folder for each URL. `base`: the folder's address on the web; None if unknown."""
 

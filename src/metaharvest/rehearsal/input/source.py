@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +17,7 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.model import FetchedDocument, Finding, Level, ListedDocument, ListVersion, OriginalColumns, Site
 from metaharvest.model.actions import Remedy, Todo, todo
+from metaharvest.model.values import frozen
 from metaharvest.publishing.documents import HarvestListInstead, NotListable, docid_in, read_document
 from metaharvest.publishing.entries import was_listed
 from metaharvest.publishing.list_file import Memory, remembered
@@ -31,7 +32,7 @@ from metaharvest.text import one_line
 _USUAL_NAME = "harvest-list.xml"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListMemory:
     """The memory of a list about its documents, by docid, and the action that raises revisions of changed ones."""
 

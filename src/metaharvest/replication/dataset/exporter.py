@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from hashlib import file_digest
 from itertools import chain
@@ -25,6 +25,7 @@ from metaharvest.config.files import replace_file, sync_folder
 from metaharvest.errors import RequestError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
+from metaharvest.model.values import frozen
 from metaharvest.replication.dataset.formats import FORMATS, FullText, Line
 from metaharvest.replication.dataset.manifest import DatasetFile, Manifest, as_json, from_json
 from metaharvest.replication.dataset.texts import SharedText, Texts
@@ -45,7 +46,7 @@ _BATCH_BYTES = 8_000_000
 Sessions = Callable[[], AbstractContextManager[Session]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DatasetRequest:
     """A dataset in a folder: its format, the number of the change after which it begins, and the lines of a file.
 

@@ -9,7 +9,6 @@ from base64 import b64encode
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
@@ -18,6 +17,7 @@ from lxml import etree
 
 from metaharvest.catalogue.change_feed import ChangedDocument
 from metaharvest.model.mappings import picked
+from metaharvest.model.values import frozen
 from metaharvest.replication.dataset.texts import SharedText
 from metaharvest.text import only_xml
 
@@ -162,7 +162,7 @@ _COMPRESSION = 4
 Write = Callable[[Sequence[Line]], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DatasetFormat:
     """A format: the end of the names of its files, and its function, which gets True if the dataset has texts.
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from metaharvest.model.mappings import picked
+from metaharvest.model.values import frozen
 
 FORMAT_VERSION = 1
 """The version of the files and of the manifest; programs that read them may rely on it."""
 _NUMBERS = "format documents_per_file with_texts since first_change_seq last_change_seq documents deleted texts"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DatasetFile:
     """A complete file: its name, numbers of documents and tombstones, first and last change, length and digest.
 
@@ -30,7 +31,7 @@ class DatasetFile:
     texts: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Manifest:
     """The complete files of a dataset in `format`, which has the changes after the number `since`.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from metaharvest.errors import RequestError
 from metaharvest.fetch.url import without_login
 from metaharvest.model.kinds import StageName, StepState
 from metaharvest.model.outputs import Output
+from metaharvest.model.values import frozen
 from metaharvest.pipeline.cleaning.licences import spdx_of
 from metaharvest.pipeline.file_store import FolderStore
 from metaharvest.pipeline.full_text.links import is_closed
@@ -77,7 +77,7 @@ _VERSION = re.compile(r"-\d\.\d(?:-[A-Z]{2,3})?")
 _ANY_VERSION = "4.0"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedText:
     """A text that may be given away: its digest, characters, language (und: unknown), licence, and its file's address.
 

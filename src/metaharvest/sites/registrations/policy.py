@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -12,6 +11,7 @@ from metaharvest.config.field_types import check_email
 from metaharvest.errors import RequestError, value_errors
 from metaharvest.fetch.url import BadUrl, UnsupportedScheme, WebAddress, parse_url
 from metaharvest.model import Unit
+from metaharvest.model.values import frozen
 from metaharvest.text import character_in_words, invisible_character, one_line
 
 DAY = timedelta(days=1)
@@ -81,7 +81,7 @@ class Proof(StrEnum):
     COMMENT = "comment"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counts:
     """The numbers of recent requests, this one included."""
 

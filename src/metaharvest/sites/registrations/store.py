@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, delete, func, select, update
@@ -15,12 +14,13 @@ from metaharvest.database.hashed_tokens import hash_of
 from metaharvest.errors import RequestError
 from metaharvest.model import Unit
 from metaharvest.model.mappings import record_of
+from metaharvest.model.values import frozen
 from metaharvest.sites.registrations.policy import DAY, HOUR, LIFETIME, Counts, Kind, Proof, State, mailbox
 
 OPEN = (State.ASKED, State.WAITING_FOR_PROOFS, State.WAITING_FOR_DECISION)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Registration:
     """A request of a person outside, without the tokens of its links.
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from metaharvest.model import Finding, Level
 from metaharvest.model.lengths import TOKEN
+from metaharvest.model.values import frozen
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.protocol import Token
 from metaharvest.sources.oai_pmh.responses import Response
@@ -209,7 +210,7 @@ class Counts:
         self.in_doubt = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizeCheck:
     """The number of records that came, compared with the announced number.
 

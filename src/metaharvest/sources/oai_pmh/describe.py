@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from itertools import islice
@@ -19,6 +19,7 @@ from metaharvest.errors import FetchError, ListError
 from metaharvest.model import Finding, Level
 from metaharvest.model.lengths import SET_SPEC
 from metaharvest.model.mappings import picked
+from metaharvest.model.values import frozen
 from metaharvest.sources.base import TimeBudget
 from metaharvest.sources.oai_pmh.bounds import ADDRESSES, FORMATS, FRIENDS, SETS, URI
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, ahead_of, has_zone, may_be_a_zone, moment
@@ -45,7 +46,7 @@ _FRIEND_URLS = ".//{http://www.openarchives.org/OAI/2.0/friends/}friends/{*}base
 _IDENTIFIERS = ".//{*}oai-identifier/{*}repositoryIdentifier"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Description:
     """The description of a source repository. `findings`: its oddities.
 

@@ -16,6 +16,7 @@ from metaharvest.errors import FetchError, HarvestError, ListError, ListIncomple
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.url import without_login
 from metaharvest.model import Finding, Level, OaiOptions, Site
+from metaharvest.model.values import frozen
 from metaharvest.sources.base import ListedRecord, TimeBudget
 from metaharvest.sources.oai_pmh.datestamps import has_zone, is_proper, moment
 from metaharvest.sources.oai_pmh.describe import Description, described, identified, missing
@@ -38,7 +39,7 @@ _LIST_DELETED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inspection:
     """The descriptions of a source repository. `findings`: it lacks things that the site asks for, or is odd."""
 

@@ -12,11 +12,11 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from os import SEEK_END
 from typing import BinaryIO, Self, TypeVar
 
+from metaharvest.model.values import frozen
 from metaharvest.sources.base import ListedRecord, TimeBudget
 from metaharvest.sources.oai_pmh.mapped_file import spool
 from metaharvest.sources.oai_pmh.records import Records
@@ -31,7 +31,7 @@ _TURNS = 3
 """Turns of the event loop that a request needs to leave: afterwards, reading an answer keeps the interpreter busy."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Prefetch:
     """A request for the next answer: its task returns the date of the answer, as Repository.ask_list does."""
 

@@ -6,7 +6,7 @@ Each of them requests the first page of one ListIdentifiers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from enum import Enum, auto
 
@@ -14,6 +14,7 @@ from lxml import etree
 
 from metaharvest.errors import FetchError
 from metaharvest.model import Finding, Level, OaiOptions
+from metaharvest.model.values import frozen
 from metaharvest.sources.base import TimeBudget
 from metaharvest.sources.oai_pmh.datestamps import OVERLAP, is_proper, moment, written
 from metaharvest.sources.oai_pmh.protocol import Identity, says_deleted
@@ -30,7 +31,7 @@ _DAY = timedelta(days=1)
 _ALL = Window()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Newest:
     """The newest known record that is not deleted. Empty: none is known."""
 
@@ -44,7 +45,7 @@ class Newest:
         return Newest(datestamp, identifier)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirstPage:
     """The first page of a list of identifiers. `size`: the announced number of records; None: the page has none."""
 
@@ -73,7 +74,7 @@ class From(Enum):
     OFF = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Probed:
     """The results of the probes. `in_all`: the number of all records in the source repository; None: not requested.
 

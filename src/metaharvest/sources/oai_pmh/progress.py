@@ -8,11 +8,12 @@ fields of the sweep in columns, the others as JSON.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from datetime import timedelta
 from typing import Any
 
 from metaharvest.model import Checkpoint, Finding, Level, OaiOptions
+from metaharvest.model.values import frozen
 from metaharvest.sources.oai_pmh.datestamps import from_watermark, has_zone, moment, written
 from metaharvest.sources.oai_pmh.probes import From, Newest, Probed
 from metaharvest.sources.oai_pmh.protocol import Identity
@@ -22,7 +23,7 @@ SHORT_LIST = 2_000
 """A list of at most this many records is repeated until its end is certain; a longer one, once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sweep:
     """A sweep under way. Checkpoints have the fields by their names."""
 
@@ -100,7 +101,7 @@ class Sweep:
         return replace(self, todo=tuple(each.in_days() for each in self.todo))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """What is kept of a source repository from one harvest to the next. Checkpoints have the fields by their names."""
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 
 from lxml import etree
 
 from metaharvest.model.lengths import TOKEN
+from metaharvest.model.values import frozen
 from metaharvest.sources.oai_pmh.bounds import DATE
 
 VERBS = ("Identify", "ListMetadataFormats", "ListSets", "ListIdentifiers", "ListRecords", "GetRecord")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResponseRoot:
     """The root element of an answer. `verb` is empty in 2.0, where another element names it.
 
@@ -52,7 +52,7 @@ def says_deleted(element: etree._Element) -> bool:
     return status is not None and status.strip().lower() == "deleted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProtocolError:
     """An error in an answer: one of the protocol's codes, and the source repository's words for it."""
 
@@ -63,7 +63,7 @@ class ProtocolError:
         return f"{self.code} ({self.words})" if self.words else self.code
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Token:
     """A resumption token, and its information about the list; `text` is empty at the list's end.
 
@@ -92,7 +92,7 @@ def token_from(text: str | None, attributes: Iterable[tuple[str, str]]) -> Token
 _ATTRIBUTES = ("completeListSize", "expirationDate")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetadataFormat:
     """A metadata format that a source repository offers."""
 
@@ -101,7 +101,7 @@ class MetadataFormat:
     namespace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Set:
     """A set of a source repository: its name in requests, and its name for people."""
 
@@ -109,7 +109,7 @@ class Set:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Identity:
     """The answer of a source repository to Identify. `granularity` and `deleted_record` are in its own words.
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, BinaryIO, Generic, TypeVar
 
 from lxml import etree
 
 from metaharvest.fetch.xml_bounds import DECLARATION_BYTES, XmlLimits, XmlRefused, refuse_excess
+from metaharvest.model.values import frozen
 from metaharvest.sources.charset import ONE_BYTE
 from metaharvest.sources.oai_pmh.bounds import URI, declared_size
 from metaharvest.sources.oai_pmh.mapped_file import LONGEST_TAG, WINDOW, Data, bytes_of, matches, release
@@ -117,7 +118,7 @@ _NO_END = "it has no end"
 TOO_DEEP = "its elements are nested more than 2,048 levels deep"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unreadable:
     """A record that cannot be read; `identifier` is empty if that is unreadable too. `is_large`: it exceeds a limit."""
 
@@ -126,14 +127,14 @@ class Unreadable:
     is_large: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repaired(Generic[Item]):
     """A record in which characters were replaced."""
 
     item: Item
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Envelope:
     """What an answer has beside its records. `is_whole`: its end tag is there. `has_list`: so is the list's.
 

@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
@@ -25,6 +25,7 @@ from typing import BinaryIO
 from lxml import etree
 
 from metaharvest.model import Finding, Level
+from metaharvest.model.values import frozen
 from metaharvest.sources.base import ListedRecord
 from metaharvest.sources.oai_pmh.mapped_file import spool
 from metaharvest.sources.oai_pmh.protocol import as_in_2_0
@@ -72,7 +73,7 @@ serve(int(number), int(memory))
 """The program of the process. multiprocessing would start another process of 12 MB beside it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _End:
     """The answer is read: what is known of it, and what was odd about its records."""
 

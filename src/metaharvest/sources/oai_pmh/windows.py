@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 
+from metaharvest.model.values import frozen
 from metaharvest.sources.oai_pmh.datestamps import moment, written
 
 _BEFORE_ALL = datetime(1990, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """The requested datestamps, as they are sent, both inclusive; None: no limit.
 
@@ -125,7 +126,7 @@ class Step(Enum):
     """The window is left out of this sweep, and each harvest tries it again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """A page that failed, and its window."""
 

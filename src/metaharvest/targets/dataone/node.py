@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar
 from urllib.parse import quote
 
 from metaharvest.errors import TargetError
+from metaharvest.model.values import frozen
 from metaharvest.targets.dataone import refusals, system_metadata
 from metaharvest.targets.dataone.system_metadata import ObjectInfo, SystemMetadata, root_of
 from metaharvest.targets.http import ANSWER_BYTES, HttpAnswer, HttpClient
@@ -38,7 +38,7 @@ class Unreadable(TargetError):
     """The object exists, and we may not read it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Capabilities:
     """A node's description of itself. `takes_documents`: it offers the storage API, version 2."""
 
@@ -48,7 +48,7 @@ class Capabilities:
     takes_documents: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rights:
     """True if we may create objects, None if the node does not say; `refusal`: its words, if not."""
 

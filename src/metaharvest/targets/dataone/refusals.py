@@ -7,11 +7,11 @@ Metacat give the same refusal different names and codes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
 from metaharvest.model.actions import Remedy, todo
+from metaharvest.model.values import frozen
 from metaharvest.targets.dataone.system_metadata import root_of
 from metaharvest.targets.http import HttpAnswer
 from metaharvest.text import one_line, shown_url
@@ -53,7 +53,7 @@ _REMEDIES = (
 """A word in a refusal -> the remedy."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeError:
     """An error as the API describes it."""
 

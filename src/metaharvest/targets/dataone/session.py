@@ -18,6 +18,7 @@ from typing import Literal
 from metaharvest.config.target_settings import TargetSettings
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, ListedDocument
+from metaharvest.model.values import frozen
 from metaharvest.targets.base import Upload
 from metaharvest.targets.dataone import refusals, system_metadata
 from metaharvest.targets.dataone.listing import NodeListing, parts_of
@@ -34,7 +35,7 @@ _LONGEST_CHAIN = 500
 """The most objects in a chain, from the highest listed revision on."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Series:
     """A document on the node: the object that a new revision supersedes, and its highest revision.
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lxml import etree
 
 from metaharvest.config.target_settings import TargetSettings
 from metaharvest.fetch.xml_bounds import XmlLimits, XmlRefused, root_namespace, tree_of
 from metaharvest.model import ListedDocument
+from metaharvest.model.values import frozen
 from metaharvest.targets.http import ANSWER_BYTES
 from metaharvest.text import one_line, whole_number
 from metaharvest.validation.schemas import VERSIONS
@@ -43,7 +43,7 @@ _HASHES = {
 """DataONE's names of checksum algorithms, and those that people write -> hashlib's."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checksum:
     """A digest, hexadecimal, and the name of its algorithm as the node writes it."""
 
@@ -61,7 +61,7 @@ class Checksum:
         return self.value.lower() if _HASHES.get(self.algorithm.upper()) == "sha256" else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ObjectInfo:
     """An object as a listing describes it; `size` is in bytes."""
 
@@ -75,7 +75,7 @@ class ObjectInfo:
         return self.size == len(content) and self.checksum.is_of(content) is not False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SystemMetadata(ObjectInfo):
     """An object as its system metadata describe it. `archived`: it exists, and searches no longer offer it."""
 
@@ -146,7 +146,7 @@ def confirms(content: bytes, pid: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewObject:
     """A new object: its document, its bytes, the id of its series, and the PID that it supersedes."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import SettingsError, TargetError
 from metaharvest.fetch.url import is_loopback
 from metaharvest.model import Finding, Site
+from metaharvest.model.values import frozen
 from metaharvest.targets.base import HeldRevision, Standing
 from metaharvest.targets.dataone import refusals
 from metaharvest.targets.dataone.listing import NodeListing, parts_of
@@ -190,7 +190,7 @@ def _expiry(expires: datetime) -> str:
     return f"{word} on {expires:%Y-%m-%d} at {expires:%H:%M} UTC"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _TokenIdentity:
     """Our identity on a node as a bearer token states it, which only the node can verify; empty if it is unknown.
 

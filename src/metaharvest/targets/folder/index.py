@@ -13,12 +13,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
+from metaharvest.model.values import frozen
 from metaharvest.targets.base import HeldRevision
 from metaharvest.targets.folder.failures import damaged
 from metaharvest.targets.folder.names import Layout, Place, place_of, starts_at
@@ -48,7 +48,7 @@ CREATE TABLE folder (key TEXT PRIMARY KEY, path TEXT NOT NULL, names INTEGER NOT
 _COLUMNS = "document_id, revision, path, state, document_type, size, sha256, inserted_at, source_url"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Revision:
     """One row: a revision, and the present or future place of its file; `inserted_at` in ISO format."""
 

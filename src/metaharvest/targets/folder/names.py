@@ -20,10 +20,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 from urllib.parse import quote, unquote
 
+from metaharvest.model.values import frozen
 from metaharvest.text import LARGEST_ID
 
 Layout = Literal["tree", "flat"]
@@ -54,7 +55,7 @@ _STARTING_AT = re.compile(r"starting_at_([0-9]+)\Z", re.IGNORECASE)
 _OTHER = "other="
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """The place of a document's files: these folders below the base folder, with names that begin with `stem`.
 
@@ -77,7 +78,7 @@ class Place:
         return "/".join((*self.folders, self.stem)).lower()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Named:
     """The parts of a file's path; `document_id` is None if the name has a `digest` instead."""
 

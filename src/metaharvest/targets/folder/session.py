@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Literal
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding
+from metaharvest.model.values import frozen
 from metaharvest.targets.base import Upload
 from metaharvest.targets.folder.base_folder import DELETED, NAMES, RECEIVED, BaseFolder, locked, named
 from metaharvest.targets.folder.failures import in_sentences, linked, out_of_date, shown
@@ -24,7 +25,7 @@ _LISTINGS = 100
 """The number of folders whose names are cached, as long as they do not change."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Listing:
     """The names in a folder that was last changed at `changed`, and the names of documents, by document."""
 

@@ -14,7 +14,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import Literal, TypeVar
 from urllib.parse import urlencode
@@ -24,6 +24,7 @@ from requests.cookies import RequestsCookieJar
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, ListedDocument
 from metaharvest.model.actions import Remedy
+from metaharvest.model.values import frozen
 from metaharvest.targets.base import Upload
 from metaharvest.targets.http import HttpAnswer, HttpClient, Unanswered
 from metaharvest.targets.interruption import carried, require_time
@@ -47,7 +48,7 @@ _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE, b"<\0", 
 _DATAONE = "The DataONE interface of the same Metacat, if it has one, takes it."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Login:
     """A user name; `origin` is the place where a person can change it."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
 from metaharvest.model.kinds import Role
+from metaharvest.model.values import frozen
 from metaharvest.services.accounts import Key
 from metaharvest.services.harvester import Harvester
 from metaharvest.text import whole_number
@@ -20,7 +21,7 @@ from metaharvest.web.readers import Readers
 ROOT = "/api/v1"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """The input of an operation. `harvester` acts for the key; `path` has the texts in the places of the path's names.
 
@@ -49,7 +50,7 @@ class Call:
         return number
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """The answer of an operation: its data, and the cursor of the next page of a list."""
 
@@ -59,7 +60,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """A method and a path of the API: the function, the least role of the key, and its description for OpenAPI.
 

@@ -7,7 +7,6 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -23,6 +22,7 @@ from metaharvest.errors import DatabaseError, HarvestError, LockHeld, Metaharves
 from metaharvest.model.actions import todo
 from metaharvest.model.kinds import Role
 from metaharvest.model.requests import Actor
+from metaharvest.model.values import frozen
 from metaharvest.queries.json_keys import as_json
 from metaharvest.services import accounts
 from metaharvest.services.accounts import Key
@@ -65,7 +65,7 @@ _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _UNEXPECTED = "Something went wrong here. The operator finds it in the log of the server."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Api:
     """The API of one process: its operations, and its limits of rates."""
 

@@ -8,9 +8,10 @@ role may not do it, and an action without a page, get the words and the command.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metaharvest.model.actions import Todo, parts
+from metaharvest.model.values import frozen
 
 DEED_PATH = "/console/actions"
 
@@ -58,7 +59,7 @@ AFTER_A_QUESTION = frozenset(
 """The actions whose changes a page shows first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offer:
     """A part of a text. With `address`, parts of a path, it is a link or a button; `query`: its arguments or fields.
 

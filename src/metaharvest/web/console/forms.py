@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
 from metaharvest.errors import RequestError
+from metaharvest.model.values import frozen
 from metaharvest.text import one_line
 
 _MOST_FIELDS = 5000
@@ -78,7 +79,7 @@ class NotReadable(RefusedForm):
     sentence = "What was sent cannot be read as a form."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Upload:
     """A file that was sent: the name that the browser gave it, and its bytes."""
 

@@ -11,7 +11,7 @@ import threading
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +20,7 @@ import requests
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings
 from metaharvest.errors import MetaharvestError
+from metaharvest.model.values import frozen
 from metaharvest.services.accounts import Identity, new_token
 from metaharvest.text import one_line
 
@@ -41,7 +42,7 @@ class NotSignedIn(MetaharvestError):
     """The provider did not sign the person in, or its answer cannot be trusted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Started:
     """The values that the browser keeps during a visit to the provider."""
 

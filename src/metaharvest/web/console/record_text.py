@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import islice
 
+from metaharvest.model.values import frozen
 from metaharvest.text import clean
 
 MOST_CHARACTERS = 500_000
@@ -24,7 +24,7 @@ _BETWEEN_TAGS = re.compile(r">\s*<")
 _KINDS = {"+": "added", "-": "removed", "@": "place"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordText:
     """The text; `is_whole` is false if the record is longer."""
 
@@ -32,7 +32,7 @@ class RecordText:
     is_whole: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DifferenceLine:
     """A line of a difference; `kind` is added, removed, place (where the next lines are), or same."""
 
@@ -40,7 +40,7 @@ class DifferenceLine:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """The lines that differ, with some lines around them; `is_whole` is false if only the first part was compared."""
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from starlette.responses import Response
 
 from metaharvest.model.kinds import Role
+from metaharvest.model.values import frozen
 from metaharvest.services.accounts import Visitor
 
 FORM_BYTES = 262_144
 """The largest body of a form without files."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """A path of the console, the function that answers a Visit, and the least role of its visitors.
 

@@ -20,6 +20,7 @@ from metaharvest.errors import DatabaseError, MetaharvestError, RequestError, Sc
 from metaharvest.model.actions import Todo
 from metaharvest.model.kinds import Role
 from metaharvest.model.requests import Actor
+from metaharvest.model.values import frozen
 from metaharvest.reports.phrasing import without_commands
 from metaharvest.services.accounts import Visitor
 from metaharvest.services.harvester import Harvester
@@ -53,7 +54,7 @@ def known(missing: str) -> Iterator[None]:
         raise NotFound(missing) from error
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedSite:
     """The site that the path of a page names."""
 
@@ -61,7 +62,7 @@ class NamedSite:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Console:
     """The common part of all visits. `url` is the address of the server, `navigation` the menu of a visitor.
 

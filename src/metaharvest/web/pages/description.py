@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from lxml import etree
 
+from metaharvest.model.values import frozen
 from metaharvest.text import clean, without_marks
 from metaharvest.transform.crosswalks import dublin_core
 from metaharvest.transform.crosswalks.facts import AUTHOR, BOX, FILE, PERIOD, facts
@@ -18,7 +18,7 @@ _MOST_CITED = 10
 """Creators that a citation names."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Description:
     """The texts of a document by the element of Dublin Core, cleaned, and the facts for programs: see `facts`."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from sqlalchemy.orm import Session
@@ -12,10 +11,11 @@ from metaharvest.catalogue.current import content_of, revisions_of
 from metaharvest.catalogue.provenance import provenance_of
 from metaharvest.catalogue.selection import CatalogueEntry, Hidden, entries_of_item, entry_of
 from metaharvest.model import HeldRevision, RecordOrigin
+from metaharvest.model.values import frozen
 from metaharvest.queries.public_sites import names_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Landing:
     """A document with its published revisions, the highest first, and the content of the current one.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 
+from metaharvest.model.values import frozen
 from metaharvest.services.search import FACETS, Answer, Question, Sort
 from metaharvest.text import without_marks
 from metaharvest.web.pages.addresses import page_path
@@ -22,7 +23,7 @@ _BEGINNING = 300
 """Characters of an abstract without any of the words."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What a person asked on the page: the words, the value of each facet, the order, the place of a page."""
 

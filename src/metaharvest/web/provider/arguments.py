@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from metaharvest.model.values import frozen
 from metaharvest.text import only_xml
 
 LISTS = ("ListIdentifiers", "ListRecords")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProtocolError:
     """An error of the protocol: its code, and a sentence for people."""
 
@@ -30,7 +31,7 @@ class Refused(Exception):
         self.echoed = echoed or {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """A request without a mistake in its arguments. `since` and `until` are whole seconds, inclusive."""
 
@@ -60,7 +61,7 @@ class Request:
         return self.arguments.get("resumptionToken")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Verb:
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()

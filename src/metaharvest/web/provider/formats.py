@@ -6,10 +6,10 @@ The prefix follows from the document type alone, so that it is the same in every
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 
 from metaharvest.model.namespaces import OAI_DC
+from metaharvest.model.values import frozen
 
 _EML = re.compile(r"(eml://|https://eml\.)ecoinformatics\.org/eml-(?P<version>\d+\.\d+\.\d+)")
 _NOT_IN_PREFIX = re.compile(r"[^A-Za-z0-9\-_.!~*'()]+")
@@ -27,7 +27,7 @@ _KNOWN = {
 """The prefix and the schema of usual formats, by their namespaces."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """A metadata format: its prefix, the place of its schema, its namespace, and the document type of the catalogue."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from metaharvest.catalogue import publication
@@ -17,6 +17,7 @@ from metaharvest.catalogue.change_feed import last_stamp
 from metaharvest.catalogue.publication import PublishedDocument
 from metaharvest.catalogue.selection import CatalogueEntry, Position, Selection
 from metaharvest.model.namespaces import OAI_DC
+from metaharvest.model.values import frozen
 from metaharvest.queries.public_sites import numbers_of
 from metaharvest.text import one_line
 from metaharvest.transform.embedding import NotEmbeddable, embedded_document
@@ -76,7 +77,7 @@ def format_of(view: View, prefix: str) -> Format:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Page:
     entries: Sequence[CatalogueEntry]
     written: Sequence[bytes]

@@ -11,8 +11,10 @@ import binascii
 import hashlib
 import hmac
 import json
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
+
+from metaharvest.model.values import frozen
 
 LIFETIME = timedelta(hours=48)
 _VERSION = 1
@@ -20,7 +22,7 @@ _SIGNATURE = 16
 """Bytes of the HMAC that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Token:
     """The place in a list. Times are seconds since 1970; 0 for `since`: from the beginning.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from functools import cache, cached_property
 
@@ -20,6 +20,7 @@ from metaharvest.catalogue.selection import (
     list_entries,
     number_of_entries,
 )
+from metaharvest.model.values import frozen
 from metaharvest.queries import public_sites
 from metaharvest.queries.public_sites import names_of
 from metaharvest.web.provider import sets
@@ -56,7 +57,7 @@ class ListSizes:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Public:
     """What the provider says of itself, and the sizes of its pages in records and bytes.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 
@@ -13,6 +13,7 @@ from starlette.responses import Response
 from metaharvest.errors import RequestError
 from metaharvest.model import OutcomeKind
 from metaharvest.model.kinds import Role
+from metaharvest.model.values import frozen
 from metaharvest.queries.decisions import DecisionFilter, DecisionRecord, decisions
 from metaharvest.queries.history import (
     DocumentEvent,
@@ -40,7 +41,7 @@ _MESSAGE = 400
 _UNKNOWN = "No document of this name is known: no site lists it, the log does not name it, the target does not have it."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimelineEntry:
     """An entry of the time line; the same event in several runs is one entry, from `begin` to `end`.
 

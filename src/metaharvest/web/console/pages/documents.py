@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlalchemy.orm import Session
 from starlette.responses import Response
@@ -11,6 +11,7 @@ from starlette.responses import Response
 from metaharvest.errors import RequestError
 from metaharvest.model import OutcomeKind
 from metaharvest.model.kinds import Role
+from metaharvest.model.values import frozen
 from metaharvest.queries.document_search import (
     LEAST_LETTERS,
     RuleCursor,
@@ -40,7 +41,7 @@ _NO_CURSOR = "The address of this page is not complete. Begin with the first pag
 OUTCOMES = [("", "any"), *((kind.value, LABELS[kind]) for kind in OutcomeKind)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Page:
     """Documents of a page, `after` in the address of the `next` one, and the number of documents on all pages.
 

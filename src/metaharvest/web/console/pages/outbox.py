@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
@@ -12,6 +11,7 @@ from typing import Any
 from starlette.responses import HTMLResponse, Response
 
 from metaharvest.errors import MetaharvestError
+from metaharvest.model.values import frozen
 from metaharvest.queries.outbox import (
     ReportFilter,
     ReportRecord,
@@ -153,7 +153,7 @@ def deliver(visit: Visit) -> Response:
 _WHEN = "The next run hands it over; so does the button Deliver the waiting mails now."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownMail:
     """A mail as its recipients see it; an empty text or HTML is not in the mail."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -11,6 +10,7 @@ from starlette.responses import Response
 
 from metaharvest.errors import MetaharvestError
 from metaharvest.model import OutcomeKind, RunStatus, SiteRunStatus
+from metaharvest.model.values import frozen
 from metaharvest.queries.changes import changed_sites
 from metaharvest.queries.runs import RunRecord, SiteRunRecord, run_record, run_summaries
 from metaharvest.reports.phrasing import GRAVITY, PHASES, phases, run_story, statuses_of_sites
@@ -39,7 +39,7 @@ def send_all(visit: Visit) -> Response:
     return visit.send_table(tables.runs_table(visit.harvester), "runs.csv")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Share:
     """The part of a time: `begin` and `percent` of the whole bar."""
 

@@ -6,7 +6,6 @@ A site can be rehearsed, too: the rehearsal is started, watched, and has a repor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
 from metaharvest.model.kinds import Role
 from metaharvest.model.requests import RequestKind
+from metaharvest.model.values import frozen
 from metaharvest.queries.changes import changes
 from metaharvest.queries.decisions import DecisionFilter, decisions, value_in_words
 from metaharvest.queries.departures import missing_records, waiting_deletions
@@ -132,7 +132,7 @@ def show_year(visit: Visit) -> Response:
     return visit.render("site_year.html", weeks=weeks, charts=charts, has_any=any(week.harvests for week in weeks))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bar:
     """A bar of a chart, in units of the drawing; `label` is its text for people who point at it."""
 
@@ -143,7 +143,7 @@ class Bar:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chart:
     """A drawing of bars. `most` is the largest value; `begin` and `end` are the texts at the ends of the axis."""
 

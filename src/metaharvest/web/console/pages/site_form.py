@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +13,7 @@ from metaharvest.errors import RequestError
 from metaharvest.model import Deletions, FullText, Level, ListMethod, Notify, Unit, ValidationLevel
 from metaharvest.model.kinds import AS_SETTINGS
 from metaharvest.model.mappings import picked
+from metaharvest.model.values import frozen
 from metaharvest.queries.sites import RegisteredSite
 from metaharvest.services.sites import SiteValues, check_group
 from metaharvest.services.source_preview import OAI
@@ -22,7 +22,7 @@ from metaharvest.web.console.forms import Form
 YES_NO = ("yes", "no")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """A field of the form; `choices` are the values of a choice, `part` the group of fields that it belongs to."""
 
