@@ -59,11 +59,10 @@ _FINDING = (_detail.level, _detail.rule, _detail.line_number, _detail.column_num
 _EVERY_FINDING = true()
 
 _Row = Row[*tuple[Any, ...]]
+_RULE = DOCUMENT_COLUMNS.index("rule")
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")
-_NOT_PLAIN = ("  ", "| ", " |", *(f"|{sign}" for sign in _FORMULA_STARTS))
-"""Texts joined by `|` can be cells as they are if none of these is in them: white space is folded, and no text begins
-or ends with a blank or begins like a formula.
-"""
+_NOT_FIRST = frozenset({" ", *_FORMULA_STARTS})
+"""The characters with which no cell begins."""
 
 _WHOLE = {int, type(None)}
 _SECONDS = {float, type(None)}
@@ -98,7 +97,12 @@ def documents_csv(
 
 def log_csv(session: Session, run_id: int) -> Generator[str, None, None]:
     """The whole log of a run as chunks of text, header first, in the order in which it was written."""
-    yield from _chunks(LOG_COLUMNS, _log_parts(session, (_log.run_id == run_id,)))
+    # The rows are read in their order. By the index of runs, which `+ 0` hides, the database would sort all texts, too.
+    first, last = (
+        select(end(_log.harvest_log_id)).where(_log.run_id == run_id).scalar_subquery() for end in (func.min, func.max)
+    )
+    of_run = (_log.harvest_log_id.between(first, last), _log.run_id + 0 == run_id)
+    yield from _chunks(LOG_COLUMNS, _log_parts(session, of_run))
 
 
 def least_log_size(session: Session, run_id: int) -> int:
@@ -202,10 +206,10 @@ def _cells(column: Sequence[object]) -> Sequence[object]:
 def _are_plain(column: Sequence[str | None]) -> bool:
     """True if these texts can be cells as they are; false if in doubt."""
     texts = set(filter(None, column))
-    together = f"|{'|'.join(texts)}|"
-    if not together.isprintable() or any(sign in together for sign in _NOT_PLAIN):
+    together = "|".join(texts)
+    if "  " in together or not together.isprintable() or not _NOT_FIRST.isdisjoint(map(itemgetter(0), texts)):
         return False
-    return max(map(len, texts), default=0) <= _MAX_CELL
+    return " " not in map(itemgetter(-1), texts) and max(map(len, texts), default=0) <= _MAX_CELL
 
 
 def _cell(value: object) -> object:
@@ -256,6 +260,8 @@ def _document_row(owner: _Row, row: _Row) -> tuple[object, ...]:
 
 def _for_contacts(row: Sequence[object]) -> Sequence[object]:
     """A row in the words for a site's contacts; our own mistakes without their place and message."""
+    if row[_RULE] is None:
+        return row
     *document, level, name, line, column, xpath, message, excerpt, remedy, title = row
     rule = RULES.get(str(name))
     if rule is None or not rule.for_contact:
