@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 import click
 
 from metaharvest.cli.invocation import AS_JSON, OutputForm
-from metaharvest.model.values import frozen
 from metaharvest.text import clean, one_line
 
 _MOST_CHARACTERS = 2000
@@ -138,7 +137,7 @@ _MEASURED = 200
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-@frozen
+@dataclass(frozen=True, slots=True)  # --help imports no model
 class Column:
     """A column of a table. Of too many columns, those with the highest `rank` are left out first.
 
@@ -150,7 +149,7 @@ class Column:
     wrap: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Fitted:
     """The columns that fit, by their places in the table, with their widths; and the columns left out."""
 
