@@ -36,6 +36,7 @@ from metaharvest.queries.tonight import problem_groups, tonight
 from metaharvest.queries.trends import harvests, named_failed_sites
 from metaharvest.reports.admin_view import admin_view
 from metaharvest.reports.findings import attention
+from metaharvest.reports.tables import log_csv
 from metaharvest.sites.overdue import overdue_sites
 from support.databases import Servers, open_sqlite_file
 from support.query_plans import full_scans, sqlite_plans
@@ -64,6 +65,7 @@ READ_MODELS: dict[str, Callable[[Session], object]] = {
     "runs": lambda session: run_summaries(session, 20, after=25),
     "a run": lambda session: with_trends(session, run_record(session, 30)),
     "the log of a run": lambda session: list(log_entries(session, LogFilter(run_id=30, limit=20))),
+    "the log of a run as a table": lambda session: list(log_csv(session, 30)),
     "the log of a site from a day on": lambda session: list(
         log_entries(session, LogFilter(site="site-4", since=TODAY - timedelta(days=5), limit=5))
     ),
@@ -137,6 +139,13 @@ def test_the_report_of_a_site_reads_no_findings_of_other_nights(filled: Engine) 
     lines = sqlite_plans(filled, lambda session: attention(session, site_run, TODAY, 20))
     assert any("ix_harvest_detail_log_harvest_log_id" in line for line in lines)
     assert not [line for line in lines if "ix_harvest_detail_log_rule" in line]
+
+
+def test_the_log_of_a_run_is_not_sorted(filled: Engine) -> None:
+    if filled.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL has statistics")
+    lines = sqlite_plans(filled, lambda session: list(log_csv(session, 30)))
+    assert "USE TEMP B-TREE FOR ORDER BY" not in lines
 
 
 def test_findings_without_a_problem_are_looked_up(filled: Engine) -> None:
