@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from email.parser import BytesParser
@@ -23,6 +24,7 @@ from metaharvest.database.engine import Sessions, outbox_lock
 from metaharvest.database.models import ReportDelivery, ReportOutbox
 from metaharvest.errors import LockHeld, MetaharvestError
 from metaharvest.mail import outbox
+from metaharvest.mail import smtp as smtp_module
 from metaharvest.model import OutcomeKind
 from metaharvest.reports import compose
 from support.databases import on_one_database
@@ -329,6 +331,26 @@ def test_a_server_that_is_silent_or_no_mail_server_is_told_as_such(
     said = states(engine)["a@example.org"][2]
     assert words in said
     assert "closed the connection" not in said
+
+
+@on_one_database
+def test_a_server_that_checks_each_message_for_long_gets_it_once(
+    engine: Engine, sink: SmtpSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = smtp(tmp_path, sink, timeout=0.5)
+    number, _ = queue_reports(engine, settings, "a@example.org", "b@example.org")
+    sink.accepted = lambda: time.sleep(1)
+
+    assert deliver(engine, settings) == outbox.Deliveries(sent=2)
+
+    assert [received.recipients for received in sink.messages] == [("a@example.org",), ("b@example.org",)]
+
+    monkeypatch.setattr(smtp_module, "_AFTER_MESSAGE", 0.6)
+    with Session(engine) as session:
+        outbox.resend(session, number, settings)
+        session.commit()
+    deliver(engine, settings)
+    assert "did not answer within 0.6 seconds" in states(engine)["a@example.org"][2]
 
 
 @on_one_database

@@ -45,7 +45,7 @@ class SmtpServer:
         self._settings: MailSettings = settings.mail
         self._folder = settings.folder
         self._where = f"{settings.mail.host}, port {settings.mail.port}"
-        self._session: smtplib.SMTP | None = None
+        self._session: SmtpClient | SmtpTlsClient | None = None
         self._secret = ""
         self._failures = 0
 
@@ -61,10 +61,10 @@ class SmtpServer:
         except SettingsError as error:
             return [Attempt("queued", one_line(str(error), 1000), stop=True)]
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            was_open = self._session is not None
+            was_open, sentence = self._session is not None, self._sentence(error)
             self._drop()
             self._failures += 1
-            return [Attempt("queued", self._sentence(error), stop=not was_open or self._failures > 1)]
+            return [Attempt("queued", sentence, stop=not was_open or self._failures > 1)]
         self._failures = 0
         return [attempt]
 
@@ -109,11 +109,11 @@ class SmtpServer:
             code, text = error.smtp_code, _as_bytes(error.smtp_error)
         return Attempt("sent") if 200 <= code < 300 else self._failed(_lasting(code), code, text)
 
-    def _connected(self) -> smtplib.SMTP:
+    def _connected(self) -> SmtpClient | SmtpTlsClient:
         self._session = session = self._session or self._open()
         return session
 
-    def _begin(self, letter: Letter, address: str) -> tuple[smtplib.SMTP, int, bytes]:
+    def _begin(self, letter: Letter, address: str) -> tuple[SmtpClient | SmtpTlsClient, int, bytes]:
         """Open the transaction, in a new session if the server has closed the one that served the last message."""
         if self._session is not None:
             with suppress(smtplib.SMTPServerDisconnected, OSError):
@@ -139,12 +139,13 @@ class SmtpServer:
             self._drop()
         return Attempt(status, self._answer(code, text), by_server=status == "refused")
 
-    def _open(self) -> smtplib.SMTP:
+    def _open(self) -> SmtpClient | SmtpTlsClient:
         mail = self._settings
         context = self._context()
         self._secret = resolve_secret(mail.password, self._folder)
+        session: SmtpClient | SmtpTlsClient
         if mail.security == "tls":
-            session: smtplib.SMTP = SmtpTlsClient(mail.host, mail.port, timeout=mail.timeout, context=context)
+            session = SmtpTlsClient(mail.host, mail.port, timeout=mail.timeout, context=context)
         else:
             session = SmtpClient(mail.host, mail.port, timeout=mail.timeout)
         try:
@@ -189,12 +190,17 @@ class SmtpServer:
     def _sentence(self, error: Exception) -> str:
         """The fault of the connection, for the person who looks after the settings."""
         match error:
-            case smtplib.SMTPAuthenticationError():
-                fault = f"does not accept the user name and password of the section [mail] ({error.smtp_code})."
+            case smtplib.SMTPAuthenticationError() if error.smtp_code >= 500:
+                said = one_line(_as_bytes(error.smtp_error).decode("utf-8", "replace"), 400)
+                fault = f"does not accept the user name and password of the section [mail]: {error.smtp_code} {said}"
             case smtplib.SMTPResponseException():
                 return self._answer(error.smtp_code, _as_bytes(error.smtp_error))
             case smtplib.SMTPNotSupportedError():
                 fault = f"cannot do what mail.security or mail.username ask for: {error}"
+            case smtplib.SMTPException() if str(error).startswith("No suitable authentication method"):
+                fault = "offers no login with a user name and a password (CRAM-MD5, PLAIN, LOGIN)."
+            case UnicodeEncodeError():
+                fault = "cannot be given mail.username and mail.password: they may have ASCII characters only."
             case smtplib.SMTPServerDisconnected() if isinstance(error.__context__, AnswerTooLong):
                 fault = f"gave an answer of more than {LONGEST_ANSWER:,} bytes, which was not read to its end."
             case smtplib.SMTPServerDisconnected() if not isinstance(error.__context__, TimeoutError):
@@ -205,7 +211,8 @@ class SmtpServer:
             case ssl.SSLError():
                 fault = f"does not speak TLS as mail.security asks for: {error.reason or error}."
             case TimeoutError() | smtplib.SMTPServerDisconnected():
-                fault = f"did not answer within {self._settings.timeout:g} seconds."
+                seconds = max(self._settings.timeout, self._session.patience if self._session else 0.0)
+                fault = f"did not answer within {seconds:g} seconds."
                 if self._settings.port == _TLS_PORT and self._settings.security != "tls":
                     fault += f' On port {_TLS_PORT}, mail.security is usually "tls".'
             case socket.gaierror():
@@ -219,7 +226,8 @@ class SmtpServer:
     def _masked(self, sentence: str) -> str:
         if not self._secret:
             return sentence
-        for form in (self._secret, base64.b64encode(self._secret.encode()).decode()):
+        login = f"\0{self._settings.username}\0{self._secret}"  # as AUTH PLAIN sends it
+        for form in (self._secret, *(base64.b64encode(text.encode()).decode() for text in (self._secret, login))):
             sentence = sentence.replace(form, "(not shown)")
         return sentence
 
@@ -237,6 +245,9 @@ LONGEST_ANSWER = 65_536
 
 _PIECE = 4_096
 
+_AFTER_MESSAGE = 600.0
+"""Seconds for the answer to a message, at least: RFC 5321, 4.5.3.2.6. Who gives up early sends the message twice."""
+
 
 class AnswerTooLong(OSError):
     """An answer that was not read to its end."""
@@ -245,17 +256,16 @@ class AnswerTooLong(OSError):
 class _AnswerReader:
     """Reads lines from a connection. The library calls `readline` and `close`; `begin` starts a new answer."""
 
-    def __init__(self, connection: socket.socket, seconds: float) -> None:
+    def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._seconds = seconds
         self._received = b""
         self._read = 0
         self._ends = 0.0
 
-    def begin(self) -> None:
-        """The next line is the first one of an answer."""
+    def begin(self, seconds: float) -> None:
+        """The next line is the first one of an answer, which must be whole in this time."""
         self._read = 0
-        self._ends = time.monotonic() + self._seconds
+        self._ends = time.monotonic() + seconds
 
     def readline(self, limit: int) -> bytes:
         """A line, or the beginning of a longer one; empty at the end. Raises AnswerTooLong, TimeoutError."""
@@ -290,12 +300,21 @@ class _BoundedAnswers:
     file: _AnswerReader | None
     sock: socket.socket
     timeout: float
+    patience = 0.0
+    """Seconds for the next answers, if they are more than `timeout`."""
+
+    def data(self, msg: bytes) -> tuple[int, bytes]:
+        """Code and text of the answer to a message. It may take long: the server may check the message for viruses."""
+        self.patience = _AFTER_MESSAGE
+        answer: tuple[int, bytes] = super().data(msg)  # type: ignore[misc]
+        self.patience = 0.0
+        return answer
 
     def getreply(self) -> tuple[int, bytes]:
         """Code and text of an answer. Raises SMTPServerDisconnected, whose context has the reason."""
         if self.file is None:
-            self.file = _AnswerReader(self.sock, self.timeout)
-        self.file.begin()
+            self.file = _AnswerReader(self.sock)
+        self.file.begin(max(self.timeout, self.patience))
         return super().getreply()  # type: ignore[misc, no-any-return]
 
 
