@@ -151,6 +151,21 @@ yew,https://yew.example.org/l.xml
 
 
 @on_one_database
+def test_addresses_are_read_as_people_type_them_in_a_spreadsheet(harvester: Harvester) -> None:
+    """A line break (Alt+Enter in Excel), a semicolon at the end, and an invisible mark that came with a copy."""
+    cell = "\u200ba@example.org\u200b;\r\n b@example.org\u00a0\nc@example.org;"
+    file = harvester.folder / "sites.csv"
+    file.write_text(f'name,list_url,contacts\nelm,https://elm.example.org/list.xml,"{cell}"\n', encoding="utf-8")
+    assert harvester("sites", "import", str(file)).code == 0
+    assert harvester.rows("SELECT contact_email FROM harvest_site_schedule") == [
+        ("a@example.org, b@example.org, c@example.org",)
+    ]
+    # The mark is U+00AD, which some words have inside.
+    refused = harvester("sites", "edit", "elm", "--add-contact", "d@exam\u00adple.org")
+    assert (refused.code, "is not an email address" in refused.err) == (2, True)
+
+
+@on_one_database
 def test_one_bad_row_and_nothing_is_imported(harvester: Harvester) -> None:
     file = harvester.folder / "sites.csv"
     file.write_text(BAD)

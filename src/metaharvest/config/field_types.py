@@ -24,6 +24,7 @@ from metaharvest.config.paths import at_home
 from metaharvest.config.secret_references import HOW_TO_REFER, check_reference, is_reference
 from metaharvest.model import Network
 from metaharvest.model.namespaces import OAI_DOMAIN
+from metaharvest.text import invisible_character, without_marks
 
 _LONGEST_EMAIL = 254
 """Characters of an address: RFC 5321, section 4.5.3.1.3, without the angle brackets."""
@@ -42,10 +43,13 @@ _DATABASE_PASSWORD = re.compile(r"[\w+]+://[^:/]*:(?P<password>[^@]*)@")
 
 
 def check_email(address: str) -> str:
-    """`address` trimmed; ValueError with a sentence if it is not one plain email address."""
-    text = address.strip()
+    """`address` trimmed; ValueError with a sentence if it is not one plain email address.
+
+    Marks of no shape are left out, as web pages and spreadsheets have them in the addresses that people copy.
+    """
+    text = without_marks(address).strip()
     local, _, domain = text.rpartition("@")
-    forbidden = any(c.isspace() or ord(c) < 32 or c in '<>,;()[]\\"' for c in text) or "@" in local
+    forbidden = invisible_character(text) or any(c in '<>,;()[]\\"' for c in text) or "@" in local
     if not local or forbidden or not all(domain.split(".")) or parseaddr(text)[1] != text:
         raise ValueError(f"'{text}' is not an email address; write it like name@example.org")
     if len(text) > _LONGEST_EMAIL:

@@ -203,7 +203,7 @@ class _RowCheck:
             return url
 
     def contacts(self) -> tuple[str, ...]:
-        """The contact addresses in the text, separated by `,` or `;`; all of them must be valid."""
+        """The contact addresses in the text; all of them must be valid."""
         try:
             contacts = tuple(dict.fromkeys(map(check_email, split_addresses(self.values["contact_email"]))))
             if not contacts:
@@ -291,8 +291,8 @@ class _RowCheck:
 
 
 def split_addresses(text: object) -> list[str]:
-    """The parts of a text that are separated by `,` or `;`, trimmed."""
-    parts = (part.strip() for part in str(text or "").replace(";", ",").split(","))
+    """The parts of a text with commas, semicolons or ends of lines between them, as in a cell of a spreadsheet."""
+    parts = (part.strip() for part in re.split("[,;\n]", str(text or "")))
     return [part for part in parts if part]
 
 
