@@ -234,6 +234,7 @@ def test_refused_mail_waits_for_a_person_until_somebody_decides(
     [delivery] = session.query(ReportDelivery)
     delivery.status, delivery.last_error, delivery.last_attempt_at = "refused", "550 gone", NOW - week
     assert report_of(session, rows.run(), settings).subject.startswith("[NAME] 1 mail refused; ")
+    assert "1 mail was refused, and the recipient has no report." in words_of(report_of(session, rows.run(), settings))
 
     outbox.drop(session, delivery.report_id, "No such person.")
 

@@ -6,7 +6,7 @@ import pytest
 
 from metaharvest.model import OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import Remedy, todo
-from metaharvest.reports.phrasing import Doubts, SiteEnd, run_story, site_sentence, without_commands
+from metaharvest.reports.phrasing import Doubts, SiteEnd, duration, run_story, site_sentence, without_commands
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,12 @@ from metaharvest.reports.phrasing import Doubts, SiteEnd, run_story, site_senten
 )
 def test_contacts_are_shown_only_the_commands_that_they_can_type(remedy: str, words: str) -> None:
     assert without_commands(remedy) == words
+
+
+def test_lengths_of_time_are_said_as_people_say_them() -> None:
+    seconds = (-1, 0.04, 0.05, 9.94, 12, 200, 7500)
+    said = ["under 0.1 s", "under 0.1 s", "0.1 s", "9.9 s", "12 s", "3 min 20 s", "2 h 5 min"]
+    assert [duration(each) for each in seconds] == said
 
 
 @pytest.mark.parametrize("status", SiteRunStatus)

@@ -20,6 +20,7 @@ from email.message import EmailMessage
 from email.policy import SMTP, EmailPolicy
 from email.utils import format_datetime
 from functools import lru_cache
+from unicodedata import normalize
 
 from metaharvest.config.settings import Settings
 from metaharvest.model.values import frozen
@@ -107,8 +108,9 @@ def header_text(text: str, limit: int = MAX_SUBJECT) -> str:
 
 
 def safe_file_name(text: str) -> str:
-    """`text` as a plain file name: ASCII letters, digits, dots, hyphens and underscores."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:80] or "report"
+    """`text` as a plain file name: ASCII letters without accents, digits, dots, hyphens and underscores."""
+    without_accents = re.sub("[\u0300-\u036f]", "", normalize("NFKD", text))
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", without_accents).strip("-.")[:80] or "report"
 
 
 def build(

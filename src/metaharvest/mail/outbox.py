@@ -196,11 +196,11 @@ def deliver(
 ) -> Deliveries:
     """Try to hand over queued messages, oldest first, and commit after as many as the backend takes at once.
 
-    With `run`, later rounds try what this run has tried already, and what failed shortly before; without, everything is
-    tried. A recipient who is no longer a contact, or an administrator, is left out. Errors of a mail server or a folder
-    raise nothing: the delivery's row has them. If the server is unreachable, the others wait for the next
-    time, as they do after an hour, or a minute after `is_stopped` says so. A refusal is final when the server accepts
-    another recipient: see delivery.py. Errors of the database are raised.
+    With `run`, a delivery that this run has tried, or that failed shortly before, waits for a later run; without,
+    everything is tried. A recipient who is no longer a contact, or an administrator, is left out. Errors of a mail
+    server or a folder raise nothing: the delivery's row has them. If the server is unreachable, the others wait for the
+    next time, as they do after an hour, or a minute after `is_stopped` says so. A refusal is final when the server
+    accepts another recipient: see delivery.py. Errors of the database are raised.
     """
     due = _due(now, run) if run else true()
     former = _leave_out_former(session_factory, settings, run.began if run else now)

@@ -63,8 +63,9 @@ def waiting_for_a_person(
     if refused:
         mails = counted(refused, "mail was", "mails were")
         why, again = todo("reports.undelivered"), todo("reports.resend_refused")
-        step = f"{why} shows why; {again} sends them again; {todo('reports.drop')} gives one up."
-        steps.append(Step(f"{mails} refused, and the recipients have no report.", step))
+        step = f"{why} shows why; {again} sends refused mail again; {todo('reports.drop')} gives a report up."
+        have = "recipient has" if refused == 1 else "recipients have"
+        steps.append(Step(f"{mails} refused, and the {have} no report.", step))
         subjects.append(f"{counted(refused, 'mail')} refused")
     if overdue:
         steps.append(_look(overdue, failed))
