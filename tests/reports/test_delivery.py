@@ -351,6 +351,9 @@ def test_a_server_that_checks_each_message_for_long_gets_it_once(
         session.commit()
     deliver(engine, settings)
     assert "did not answer within 0.6 seconds" in states(engine)["a@example.org"][2]
+    # A person waits at a page, or the run must end.
+    outbox.deliver(Sessions(engine), settings, NOW + timedelta(minutes=5), is_stopped=lambda: True)
+    assert "did not answer within 0.5 seconds" in states(engine)["a@example.org"][2]
 
 
 @on_one_database

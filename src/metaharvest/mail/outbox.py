@@ -180,11 +180,11 @@ _KEYS = select(_OUTBOX.c.idempotency_key).where(_OUTBOX.c.idempotency_key.in_(bi
 _DELIVERIES = Base.metadata.tables[ReportDelivery.__tablename__]
 
 
-def backend_for(settings: Settings) -> MailBackend:
-    """The mail backend that the settings name; it must be closed."""
+def backend_for(settings: Settings, is_hurried: Callable[[], bool] = lambda: True) -> MailBackend:
+    """The mail backend that the settings name; it must be closed. `is_hurried`: a person waits, or a run must end."""
     if settings.mail.backend == "maildir":
         return Maildir(settings.path(settings.mail.folder))
-    return SmtpServer(settings)
+    return SmtpServer(settings, is_hurried)
 
 
 def deliver(
@@ -204,7 +204,7 @@ def deliver(
     """
     due = _due(now, run) if run else true()
     former = _leave_out_former(session_factory, settings, run.began if run else now)
-    backend = backend_for(settings)
+    backend = backend_for(settings, is_stopped)
     time_left = _TimeLeft(is_stopped)
     round_ = _Round(session_factory, backend, now, due, run.refusals if run else Refusals(), time_left)
     try:

@@ -15,7 +15,7 @@ import smtplib
 import socket
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -37,11 +37,15 @@ _TLS_PORT = 465
 
 
 class SmtpServer:
-    """A mail server. One session serves many messages and is opened again if the server closes it."""
+    """A mail server. One session serves many messages and is opened again if the server closes it.
+
+    `is_hurried`: nobody waits longer than the settings say for the answer to a message.
+    """
 
     at_once = 1
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, is_hurried: Callable[[], bool] = lambda: True) -> None:
+        self._is_hurried = is_hurried
         self._settings: MailSettings = settings.mail
         self._folder = settings.folder
         self._where = f"{settings.mail.host}, port {settings.mail.port}"
@@ -103,10 +107,12 @@ class SmtpServer:
         code, text = session.rcpt(address)
         if code not in (250, 251):
             return replace(self._failed(_lasting(code), code, text), put_off=400 <= code < 500)
+        session.patience = 0.0 if self._is_hurried() else _AFTER_MESSAGE
         try:
             code, text = session.data(letter.content)
         except smtplib.SMTPDataError as error:
             code, text = error.smtp_code, _as_bytes(error.smtp_error)
+        session.patience = 0.0
         return Attempt("sent") if 200 <= code < 300 else self._failed(_lasting(code), code, text)
 
     def _connected(self) -> SmtpClient | SmtpTlsClient:
@@ -302,13 +308,6 @@ class _BoundedAnswers:
     timeout: float
     patience = 0.0
     """Seconds for the next answers, if they are more than `timeout`."""
-
-    def data(self, msg: bytes) -> tuple[int, bytes]:
-        """Code and text of the answer to a message. It may take long: the server may check the message for viruses."""
-        self.patience = _AFTER_MESSAGE
-        answer: tuple[int, bytes] = super().data(msg)  # type: ignore[misc]
-        self.patience = 0.0
-        return answer
 
     def getreply(self) -> tuple[int, bytes]:
         """Code and text of an answer. Raises SMTPServerDisconnected, whose context has the reason."""
