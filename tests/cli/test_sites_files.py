@@ -152,8 +152,8 @@ yew,https://yew.example.org/l.xml
 
 @on_one_database
 def test_addresses_are_read_as_people_type_them_in_a_spreadsheet(harvester: Harvester) -> None:
-    """A line break (Alt+Enter in Excel), a semicolon at the end, and an invisible mark that came with a copy."""
-    cell = "\u200ba@example.org\u200b;\r\n b@example.org\u00a0\nc@example.org;"
+    """A line break (Alt+Enter in Excel), a semicolon at the end, an invisible mark that came with a copy; one twice."""
+    cell = "\u200ba@example.org\u200b;\r\n b@example.org\u00a0\nc@example.org; A@Example.org;"
     file = harvester.folder / "sites.csv"
     file.write_text(f'name,list_url,contacts\nelm,https://elm.example.org/list.xml,"{cell}"\n', encoding="utf-8")
     assert harvester("sites", "import", str(file)).code == 0

@@ -205,7 +205,7 @@ class _RowCheck:
     def contacts(self) -> tuple[str, ...]:
         """The contact addresses in the text; all of them must be valid."""
         try:
-            contacts = tuple(dict.fromkeys(map(check_email, split_addresses(self.values["contact_email"]))))
+            contacts = _each_once(map(check_email, split_addresses(self.values["contact_email"])))
             if not contacts:
                 raise ValueError("there is no contact; give at least one email address")
         except ValueError as error:
@@ -298,11 +298,19 @@ def split_addresses(text: object) -> list[str]:
 
 def usable_contacts(text: object) -> tuple[str, ...]:
     """The addresses in a text that are email addresses; the others are left out."""
-    found: dict[str, None] = {}
+    found = []
     for address in split_addresses(text):
         with suppress(ValueError):
-            found[check_email(address)] = None
-    return tuple(found)
+            found.append(check_email(address))
+    return _each_once(found)
+
+
+def _each_once(addresses: Iterable[str]) -> tuple[str, ...]:
+    """The addresses without repetitions: mail servers ignore the case of letters."""
+    found: dict[str, str] = {}
+    for address in addresses:
+        found.setdefault(address.casefold(), address)
+    return tuple(found.values())
 
 
 def named_contacts(texts: Iterable[str]) -> tuple[str, ...]:
