@@ -10,6 +10,7 @@ from email.policy import SMTP as SMTP_POLICY
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lxml import html
 from sqlalchemy.orm import Session
 
@@ -320,6 +321,26 @@ def test_a_log_folder_that_cannot_be_written_is_told_and_the_mail_has_it_all(
     assert "could not be written into the folder" in words_of(report)
     assert "Documents that need attention" in report.text
     assert b"text/csv" in report.content
+
+
+@pytest.mark.parametrize("is_well", [True, False])
+@pytest.mark.parametrize("is_written", [True, False])
+def test_the_place_of_the_log_file_is_a_paragraph(
+    session: Session, rows: JournalRows, tmp_path: Path, is_well: bool, is_written: bool
+) -> None:
+    if not is_written:
+        (tmp_path / "log").write_text("in the way")
+    run = rows.run() if is_well else a_mixed_night(rows)
+    if is_well:
+        rows.document(run, rows.site_run(run, rows.site("birch-hollow")), "birch.1", 1, OutcomeKind.INSERTED)
+
+    text = report_of(session, run, settings_for(tmp_path, admin="log-file", log_folder="log")).text
+
+    paragraphs = text.partition("About this run")[0].rstrip().split("\n\n")
+    [place] = [each for each in paragraphs if "The whole report is in the file" in each or "Here is the whole" in each]
+    assert place.startswith("The ")
+    assert place.endswith("beside it." if is_written else "instead.")
+    assert not [each for each in paragraphs if each.startswith("\n") or not each]
 
 
 def test_a_site_run_taken_up_from_a_dead_run_is_in_the_table(
