@@ -439,6 +439,16 @@ def test_a_long_table_is_gzipped_and_a_very_long_one_left_out(session: Session, 
     assert "attached table" not in words_of(left_out)
 
 
+def test_a_report_says_that_a_long_table_has_to_be_unpacked(session: Session, rows: JournalRows) -> None:
+    run = rows.run()
+    site_run = rows.site_run(run, rows.site("alder-creek"))
+    rows.document(run, site_run, "alder.1", 1, OutcomeKind.INVALID, MISSING)
+
+    assert "with all findings, for a spreadsheet." in words_of(report_of(session, site_run))
+    packed = words_of(report_of(session, site_run, settings_with(gzip_csv_over=1)))
+    assert "with all findings, for a spreadsheet; unpack it first." in packed
+
+
 @on_one_database
 def test_without_anything_to_list_no_table_is_attached(session: Session, rows: JournalRows) -> None:
     run = rows.run()

@@ -155,7 +155,8 @@ def _table(
         return None, replace(without, sentence=sentence)
     if not rows:
         return None, NO_TABLE
-    sentence = f"The attached table {attachment.file_name} has {content}, with all findings, for a spreadsheet."
+    packed = "; unpack it first" if attachment.gzipped else ""
+    sentence = f"The attached table {attachment.file_name} has {content}, with all findings, for a spreadsheet{packed}."
     return attachment, TableNote(sentence, "in the attached table")
 
 
