@@ -9,7 +9,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import pairwise
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import click
 import pytest
@@ -82,6 +85,29 @@ def test_systemd_takes_the_units(unit: str, tmp_path: Path) -> None:
         ["systemd-analyze", "verify", str(tmp_path / unit)], capture_output=True, text=True, check=False
     )
     assert [line for line in done.stderr.splitlines() if "metaharvest" in line] == []
+
+
+def hours_of_runs() -> Iterator[time]:
+    """The hours at which the timer, and cron by the lines in the documentation, start a run every night."""
+    [timer] = re.findall(
+        r"^OnCalendar=\*-\*-\* (.*)$", (PACKAGING / "metaharvest.timer").read_text(encoding="utf-8"), re.M
+    )
+    yield time.fromisoformat(timer)
+    for page in ("README.md", "docs/operators.md"):
+        text = (PACKAGING.parent / page).read_text(encoding="utf-8")
+        [(minute, hour)] = re.findall(r"^ *(\d+) (\d+) \* \* \*  cd", text, re.MULTILINE)
+        yield time(int(hour), int(minute))
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Europe/Helsinki", "America/Los_Angeles", "Pacific/Auckland"])
+def test_no_change_of_clocks_skips_or_repeats_a_nightly_run_also_if_days_are_of_utc(zone: str) -> None:
+    """systemd leaves a run at a skipped hour out: https://github.com/systemd/systemd/issues/5595"""
+    nights = [date(2026, 1, 1) + timedelta(days=number) for number in range(365)]
+    for hour in set(hours_of_runs()):
+        moments = [datetime.combine(night, hour, ZoneInfo(zone)) for night in nights]
+        assert all(moment.utcoffset() == moment.replace(fold=1).utcoffset() for moment in moments)
+        days = [moment.astimezone(UTC).date() for moment in moments]
+        assert [later - day for day, later in pairwise(days)] == [timedelta(days=1)] * 364
 
 
 @pytest.mark.parametrize("unit", ["metaharvest.service", "metaharvest-daemon.service"])

@@ -53,7 +53,7 @@ def _say_what_next(invocation: Invocation, path: Path, *, has_workers: bool) -> 
     )
     click.echo(
         f"\nWhat next:\n"
-        f"  1. Fill in {path}: the name of your network, the administrators, how mail is sent.\n"
+        f"  1. Fill in {path}: the name of your network, its time zone, the administrators, how mail is sent.\n"
         f"  2. {start} sites add NAME --list-url URL --contact EMAIL\n"
         f"     or, for an OAI-PMH repository: {start} sites add NAME --oai BASEURL\n"
         f"  3. {start} doctor   says what is still missing.\n"
