@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 import subprocess
 import sys
@@ -106,6 +107,19 @@ def test_a_limit_keeps_the_last_rows_and_says_so(folder: Path) -> None:
     assert told.out.splitlines()[-1].endswith("The run ended: with-errors.")
     assert "Only the last 2 rows" in told.err
     assert len(tell(folder, "log", "--limit", "2", "--json").json) == 2
+
+
+def test_each_moment_says_that_it_is_utc(own: Path) -> None:
+    """A person in Los Angeles may take it for the time of the clock on the wall."""
+    tell(own, "users", "add", "anna@example.org", "--role", "operator")
+    tell(own, "keys", "add", "portal", "--role", "viewer")
+    tell(own, "sites", "harvest", "alder-creek")
+    commands = ("log", "runs show 1", "decisions", "users list", "keys list", "requests", "reports")
+    for command in commands:
+        heading, *lines = tell(own, *command.split()).out.splitlines()
+        moments = [line for line in (heading, *lines) if re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", line)]
+        assert moments, command
+        assert "(UTC)" in heading or all(" UTC" in line for line in moments), command
 
 
 def test_without_a_run_the_log_is_empty(empty: Path) -> None:

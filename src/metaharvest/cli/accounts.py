@@ -60,7 +60,7 @@ def list_users(invocation: Invocation, as_json: bool) -> None:
             [user.address, user.role.word, "disabled" if user.disabled_at else "", user.name, stamp(user.created_at)]
             for user in found
         ]
-        print_table(["address", "role", "state", "name", "since"], rows)
+        print_table(["address", "role", "state", "name", "since (UTC)"], rows)
 
 
 @users_command.command("edit")
@@ -160,7 +160,7 @@ def list_keys(invocation: Invocation, as_json: bool) -> None:
     elif not found:
         click.echo("There are no keys yet. `metaharvest keys add NAME --role viewer` makes one.")
     else:
-        headings = ["number", "name", "role", "state", "made", "expires", "last used", "made by"]
+        headings = ["number", "name", "role", "state", "made (UTC)", "expires (UTC)", "last used (UTC)", "made by"]
         print_table(headings, [_key_row(key, now) for key in found])
 
 

@@ -204,7 +204,7 @@ def _states(totals: services.pipeline.StageTotals) -> dict[str, int]:
 
 def _print_failures(found: Sequence[queries.pipeline.FailedDocument]) -> None:
     headings: list[str | Column] = [*("document", "stage", "rule"), Column("message", 3, wrap=True)]
-    headings += [Column("next try", 5), Column("site", 6)]
+    headings += [Column("next try (UTC)", 5), Column("site", 6)]
     rows = [[each.document_id, each.stage, each.rule, each.message, stamp(each.retry_at), each.site] for each in found]
     print_table(headings, rows)
 

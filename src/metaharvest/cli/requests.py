@@ -44,7 +44,7 @@ def requests_command(invocation: Invocation, only_open: bool, limit: int, after:
         for each in found
     ]
     end = Column("result", 7, wrap=True)
-    print_table(["request", "kind", "site", Column("scope", 6), "state", Column("run", 5), "by", "at", end], rows)
+    print_table(["request", "kind", "site", Column("scope", 6), "state", Column("run", 5), "by", "at (UTC)", end], rows)
 
 
 @requests_command.command("cancel")
@@ -101,7 +101,7 @@ def list_registrations(invocation: Invocation, everything: bool, limit: int, aft
         click.echo("There are no requests yet." if everything else "No request waits.")
     else:
         print_table(
-            ["number", "name", "kind", "state", "source", "asked by", "at", "problem"],
+            ["number", "name", "kind", "state", "source", "asked by", "at (UTC)", "problem"],
             [
                 [
                     *(each.registration_id, each.name, each.kind.value, each.state.words, each.url, each.address),
@@ -166,5 +166,5 @@ def _print_done(done: services.registrations.Registration, word: str) -> None:
 
 def _words(value: object) -> str:
     if isinstance(value, datetime):
-        return stamp(value)
+        return f"{stamp(value)} UTC"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

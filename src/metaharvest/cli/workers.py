@@ -89,7 +89,8 @@ def workers_command(invocation: Invocation, as_json: bool) -> None:
         ]
         for each in found
     ]
-    print_table(["worker", "machine", "process", "since", "seen", "work", "jobs", Column("on", 7, wrap=True)], rows)
+    headings = ["worker", "machine", "process", "since (UTC)", "seen (UTC)", "work", "jobs"]
+    print_table([*headings, Column("on", 7, wrap=True)], rows)
     for each in found:
         if each.is_silent:
             number = counted(each.jobs, "job")
