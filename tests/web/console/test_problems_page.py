@@ -85,6 +85,13 @@ def test_a_rule_says_what_it_means_and_names_its_documents(viewer: Browser) -> N
     assert viewer.open("/console/problems/no.rule").status == 404
 
 
+def test_a_problem_has_the_number_of_harvests_that_found_it(viewer: Browser) -> None:
+    """A site that is harvested each month has few harvests, and many nights in between."""
+    [row] = [row for row in viewer.open("/console/problems/http.status").table() if row[0] == "b.2"]
+    assert row[2:4] == [DAYS[0], "3"]
+    assert f"{DAYS[0]}3 harvests" in viewer.open("/console/sites/birch").text
+
+
 def test_the_table_of_a_rule_has_all_its_problems(viewer: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "_PROBLEMS_AT_ONCE", 1)
     page = viewer.open("/console/problems/http.status")
