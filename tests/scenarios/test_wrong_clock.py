@@ -78,6 +78,18 @@ def test_after_a_long_pause_the_runs_of_a_month_come_before_the_purge(harvester:
 
 
 @on_one_database
+def test_after_a_long_pause_the_report_says_that_it_was_long_and_not_that_the_clock_is_wrong(
+    harvester: Harvester, server: HttpServer
+) -> None:
+    harvester.add_site("site", publish(server, "a.1.1"))
+    night(harvester, NOON)
+    night(harvester, NOON + timedelta(days=79))
+    report = next(words_of(mail) for mail in harvester.mails() if "run 2," in words_of(mail).lower())
+    assert "1 site names 1 document. The run before was long ago: see below." in report
+    assert "79 days earlier. If the harvester was not started in between, all is well." in report
+
+
+@on_one_database
 def test_a_clock_that_is_wrong_on_several_days_purges_nothing(harvester: Harvester, server: HttpServer) -> None:
     harvester.add_site("site", publish(server, "a.1.1"))
     first = night(harvester, NOON)

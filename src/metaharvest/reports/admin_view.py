@@ -176,8 +176,9 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     is_away = bool(_messages(session, run.run_id, "TargetError"))
     asked = _messages(session, run.run_id, "RequestTaken")
     overdue = overdue_sites(session, run.harvest_date)
-    clock = tuple(_clock(session, run, context))
-    waits = [*clock, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
+    clock = tuple(wrong_clock(session, run.run_id, now, max(now.date(), run.harvest_date)))
+    pause = _pause(session, run, context)
+    waits = [*clock, *pause, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
     failures = tuple(_failed_sites(session, site_runs, run, limit))
     to_repair = {failure.name: _step(failure) for failure in failures}
     refused = session.scalar(select(func.count()).select_from(ReportDelivery).where(IS_REFUSED)) or 0
@@ -202,7 +203,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         date=run.harvest_date.isoformat(),
         story="; ".join(filter(None, (person.opening, story))),
         tone=_tone(facts, bool(troubles or undelivered or waits or is_grave or person.steps)),
-        sentence=_sentence(facts, bool(undelivered), len(overdue), bool(clock)),
+        sentence=_sentence(facts, bool(undelivered), len(overdue), bool(clock), bool(pause)),
         start_here=(*person.steps, *about_run, *islice(to_repair.values(), 3)),
         totals=totals_of(facts.listed, counts, sum(row.warnings for row in site_runs), noted=noted),
         sites=tuple(_site_row(row, run, doubtful[row.site_run_id], now) for row in site_runs),
@@ -234,12 +235,11 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     )
 
 
-def _clock(session: Session, run: HarvestRun, context: ReportContext) -> Iterator[str]:
-    """Sentences about a clock that was wrong, or may be."""
-    yield from wrong_clock(session, run.run_id, context.now, max(context.now.date(), run.harvest_date))
+def _pause(session: Session, run: HarvestRun, context: ReportContext) -> list[str]:
+    """A sentence if the run before was so long ago that the clock may be wrong."""
     is_by_the_clock = run.harvest_date == run.started_at.astimezone(context.settings.harvester.zone).date()
-    if is_by_the_clock and (sentence := long_pause(session, run.run_id, run.harvest_date)):
-        yield sentence
+    sentence = long_pause(session, run.run_id, run.harvest_date) if is_by_the_clock else ""
+    return [sentence] if sentence else []
 
 
 def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:
@@ -276,7 +276,7 @@ def _tone(facts: _Facts, trouble: bool) -> str:
     return "doubtful" if doubtful or SiteRunStatus.WITH_ERRORS in facts.statuses else "good"
 
 
-def _sentence(facts: _Facts, undelivered: bool, overdue: int, clock: bool) -> str:
+def _sentence(facts: _Facts, undelivered: bool, overdue: int, clock: bool, pause: bool) -> str:
     statuses, troubles = facts.statuses, facts.troubles
     if not statuses:
         opening = "No site was harvested." if troubles else "No site was due."
@@ -295,7 +295,7 @@ def _sentence(facts: _Facts, undelivered: bool, overdue: int, clock: bool) -> st
     parts = [
         f"{counted(failed, 'site')} failed as a whole" if failed else "",
         f"{counted(overdue, 'site is', 'sites are')} overdue" if overdue else "",
-        wrong_clock if clock else "",
+        wrong_clock if clock else "the run before was long ago" if pause else "",
         "the repository stopped answering" if facts.is_away else "",
         "the run itself had trouble" if troubles and not facts.is_away else "",
         "some mail did not arrive" if undelivered else "",
