@@ -228,6 +228,17 @@ def test_a_next_harvest_in_the_past_is_refused_with_what_is_right(folder: Path, 
 
 
 @on_one_database
+def test_a_new_frequency_that_begins_far_away_is_taken_with_a_warning(folder: Path) -> None:
+    edit, following = ("sites", "edit", "alder-creek"), datetime.now(UTC).date() + timedelta(days=80)
+    quarterly = ("--unit", "months", "--every", "3", "--next", str(following))
+    assert tell(folder, *edit, *quarterly).err == ""
+    said = tell(folder, *edit, "--unit", "days", "--every", "1")
+    assert f"Changed alder-creek: next harvest {following}, then every day." in said.out
+    assert f"alder-creek: the next harvest, {following}, is 80 days from today" in " ".join(said.err.split())
+    assert tell(folder, *edit, "--notify", "never").err == ""
+
+
+@on_one_database
 @pytest.mark.parametrize(
     "command", ["add new --list-url https://elm.example.org/l --contact a@b.org", "edit alder-creek"]
 )

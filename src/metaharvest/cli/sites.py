@@ -169,7 +169,7 @@ def edit(
     edits = services.sites.edit(harvester, names, values, group=group, allow_duplicate=allow_duplicate)
     for edited in edits:
         _print_edit(edited)
-        if options["next_harvest"] is not None:
+        if any(options[name] is not None for name in ("next_harvest", "every", "unit")):
             warn_of_far_date(edited.site, harvester.today())
     for edited in [] if unasked else edits:
         if answer := services.sites.ask_again(harvester, edited):
