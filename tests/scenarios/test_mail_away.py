@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from metaharvest.harvest.run import RunRequest
 from support.databases import on_one_database
 from support.harvester import Harvester, eml, publish
 from support.http_server import HttpServer
@@ -72,6 +73,23 @@ def test_a_mail_server_that_is_away_for_three_nights_gets_all_reports_on_the_fou
         assert set(stored) <= set(sent_ids)
         assert harvester.run(NIGHTS[3])["exit_code"] == 0
         assert len([mail for mail in sink.messages if mail.message["Message-ID"] in {key for (key,) in stored}]) == 9
+
+
+@on_one_database
+def test_mail_that_waits_has_the_day_of_its_report(harvester: Harvester, server: HttpServer) -> None:
+    """In Auckland, 04:30 is in the day before of UTC."""
+    send_by_smtp(harvester, free_port())
+    text = harvester.config.read_text().replace("[harvester]\n", '[harvester]\ntime_zone = "Pacific/Auckland"\n')
+    harvester.config.write_text(text)
+    harvester.add_site("site", publish(server, "a.1.1"))
+    for day in (19, 20, 22):
+        moment = datetime(2026, 11, day, 15, 30, tzinfo=UTC)
+        with harvester.opened(clock=lambda now=moment: now) as opened:
+            opened.run(RunRequest(opened.today()))
+    report = " ".join(harvester("reports", "show", "6").out.split())
+    assert "site@example.org (waiting, written 2026-11-20, 3 attempts)" in report
+    assert "deliveries have waited for more than two days, the first since 2026-11-20." in report
+    assert "deliveries could not be made so far, the first since 2026-11-20:" in harvester("doctor").out
 
 
 @pytest.mark.quick

@@ -317,11 +317,11 @@ def _sent_again(since: datetime | None, zone: ZoneInfo) -> str:
 
 def _reports(session: Session, now: datetime, zone: ZoneInfo) -> Iterator[Check]:
     outbox, stuck = outbox_state(session, now), stuck_mail(session, now)
-    if outbox.failed:
+    if outbox.failed and outbox.failed_since:
         yield problem(
             "reports",
             f"{counted(outbox.failed, 'delivery', 'deliveries')} could not be made so far, the first since "
-            f"{outbox.failed_since:%Y-%m-%d}: {todo('reports.undelivered')} says why, "
+            f"{outbox.failed_since.astimezone(zone):%Y-%m-%d}: {todo('reports.undelivered')} says why, "
             f"{todo('reports.deliver')} tries again.",
         )
     if outbox.admins_refused:
@@ -340,7 +340,7 @@ def _reports(session: Session, now: datetime, zone: ZoneInfo) -> Iterator[Check]
         waits = counted(stuck.deliveries, "delivery has", "deliveries have")
         yield problem(
             "reports",
-            f"The outbox does not empty: {waits} waited since {stuck.since:%Y-%m-%d}. "
+            f"The outbox does not empty: {waits} waited since {stuck.since.astimezone(zone):%Y-%m-%d}. "
             f"{todo('reports.deliver')} tries to hand them over now.",
         )
     elif outbox.fresh:

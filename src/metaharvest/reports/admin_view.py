@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import ColumnElement, distinct, func, or_, select
 from sqlalchemy.orm import Session
@@ -171,14 +172,15 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     limit, now, url = context.limit, context.now, context.settings.web.url
     site_runs = _site_runs(session, run.run_id)
     problems, more_problems = _problems(session, site_runs, limit)
-    undelivered = _undelivered(session, run)
+    zone = context.settings.harvester.zone
+    undelivered = _undelivered(session, run, zone)
     troubles, more_troubles = _troubles(session, run.run_id, limit)
     is_away = bool(_messages(session, run.run_id, "TargetError"))
     asked = _messages(session, run.run_id, "RequestTaken")
     overdue = overdue_sites(session, run.harvest_date)
     clock = tuple(wrong_clock(session, run.run_id, now, max(now.date(), run.harvest_date)))
     pause = _pause(session, run, context)
-    waits = [*clock, *pause, *_stuck_mail(session, now), *(site.sentence for site in overdue)]
+    waits = [*clock, *pause, *_stuck_mail(session, now, zone), *(site.sentence for site in overdue)]
     failures = tuple(_failed_sites(session, site_runs, run, limit))
     to_repair = {failure.name: _step(failure) for failure in failures}
     refused = session.scalar(select(func.count()).select_from(ReportDelivery).where(IS_REFUSED)) or 0
@@ -442,7 +444,7 @@ def _step(failure: FailedSite) -> Step:
     return Step(f"{failure.name}: {reason}", next(filter(None, remedies), show_site(failure.name)))
 
 
-def _undelivered(session: Session, run: HarvestRun) -> list[Undelivered]:
+def _undelivered(session: Session, run: HarvestRun, zone: ZoneInfo) -> list[Undelivered]:
     """Mail that waits after a failed attempt, and mail refused since the last run with a report (or in a day)."""
     reported = session.get(HarvestRun, _last_reported(session, run.run_id))
     since = reported.started_at if reported else run.started_at - timedelta(days=1)
@@ -461,16 +463,16 @@ def _undelivered(session: Session, run: HarvestRun) -> list[Undelivered]:
             state="refused" if delivery.status == "refused" else "waiting",
             attempts=delivery.attempts,
             error=one_line(delivery.last_error or "", 500),
-            since=f"{created_at:%Y-%m-%d}",
+            since=f"{created_at.astimezone(zone):%Y-%m-%d}",
         )
         for delivery, subject, created_at in session.execute(query)
     ]
 
 
-def _stuck_mail(session: Session, now: datetime) -> Iterator[str]:
+def _stuck_mail(session: Session, now: datetime, zone: ZoneInfo) -> Iterator[str]:
     """A sentence if mail has waited in the outbox for too long."""
     stuck = stuck_mail(session, now)
     if stuck is not None:
         waits = counted(stuck.deliveries, "delivery has", "deliveries have")
-        waited = f"{waits} waited for more than two days, the first since {stuck.since:%Y-%m-%d}"
+        waited = f"{waits} waited for more than two days, the first since {stuck.since.astimezone(zone):%Y-%m-%d}"
         yield f"The outbox does not empty: {waited}. {todo('reports.undelivered')} says why."
