@@ -795,6 +795,15 @@ class TestACertificate:
         with tls_server(expired) as server:
             assert "it has expired" in refused(fetcher_with(ca_file=ca_file), server.url("/x"), "http.tls").message
 
+    def test_that_is_not_valid_yet_may_be_that_the_clock_is_wrong(
+        self, authority: trustme.CA, ca_file: Path, fetcher_with: MakeFetcher
+    ) -> None:
+        """A machine without a clock of its own begins in 1970: then the site has nothing to correct."""
+        early = authority.issue_cert("127.0.0.1", not_before=datetime.now(UTC) + timedelta(days=1))
+        with tls_server(early) as server:
+            finding = refused(fetcher_with(ca_file=ca_file), server.url("/x"), "http.tls")
+            assert "it is not valid yet, or the harvester's clock is wrong." in finding.message
+
     def test_is_needed_by_a_server_of_https(self, server: HttpServer, fetcher: Fetcher) -> None:
         finding = refused(fetcher, server.url("/x").replace("http:", "https:"), "http.tls")
         port = server.url("/x").rpartition(":")[2].partition("/")[0]

@@ -71,7 +71,7 @@ _UNKNOWN_AUTHORITY = (
     "it comes from an authority that this harvester does not trust, or the server does not send the certificate between"
 )
 CERTIFICATE_PROBLEMS = {
-    9: "it is not valid yet",
+    9: "it is not valid yet, or the harvester's clock is wrong",
     10: "it has expired",
     18: "it is self-signed",
     19: "it comes from an authority that this harvester does not trust (a self-signed one)",
