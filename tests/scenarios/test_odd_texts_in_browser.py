@@ -135,3 +135,16 @@ def test_a_site_that_never_succeeded_shows_how_its_last_harvest_ended(console: S
         contact.open(f"/console/{page}")
         assert "list not read last success: none yet" in contact.text, page
     contact.close()
+
+
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "America/Argentina/Buenos_Aires"])
+def test_a_time_with_its_zone_stays_in_its_cell(operator: Reader, zone: str) -> None:
+    write = "(times, zone) => times.forEach(time => { time.textContent = `2026-11-20 04:30 ${zone}` })"
+    outside = "time => time.getBoundingClientRect().right > time.closest('td').getBoundingClientRect().right"
+    operator.page.set_viewport_size(WIDE)
+    for page in ("log?run=1", "outbox", "sessions", "users"):
+        operator.open(f"/console/{page}")
+        times = operator.page.locator("td time")
+        assert times.count(), page
+        times.evaluate_all(write, zone)
+        assert times.evaluate_all(f"times => times.filter({outside}).length") == 0, page
