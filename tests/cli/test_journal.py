@@ -120,6 +120,8 @@ def test_each_moment_says_that_it_is_utc(own: Path) -> None:
         moments = [line for line in (heading, *lines) if re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", line)]
         assert moments, command
         assert "(UTC)" in heading or all(" UTC" in line for line in moments), command
+    for column in ("at", "at (UTC)", "AT"):
+        assert tell(own, "requests", "--columns", column).out.startswith("at (UTC)")
 
 
 def test_without_a_run_the_log_is_empty(empty: Path) -> None:

@@ -304,8 +304,8 @@ def _chosen(columns: Sequence[Column]) -> list[int]:
 
 
 def _plain(heading: str) -> str:
-    """A heading in the form that people may type: `last harvest`, `Last-Harvest`, `last_harvest`."""
-    return " ".join(heading.casefold().replace("_", " ").replace("-", " ").split())
+    """A heading in the form that people may type: `last harvest`, `Last-Harvest`, `last_harvest`; without `(UTC)`."""
+    return " ".join(heading.casefold().replace("(utc)", " ").replace("_", " ").replace("-", " ").split())
 
 
 def _how_to_see_all() -> str:
