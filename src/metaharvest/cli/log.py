@@ -124,15 +124,15 @@ def _where(session: Session, wanted: queries.log.LogFilter) -> str:
 def _lines(entry: queries.log.LogEntry) -> Iterable[str]:
     site = f"{one_line(entry.site)}: " if entry.site else ""
     message = one_line(entry.own_message, 2000)
-    yield f"{entry.logged_at:%Y-%m-%d %H:%M:%S} UTC  {entry.level:<7}  {entry.operation:<26}  {site}{message}"
+    yield f"{entry.logged_at:%Y-%m-%d %H:%M:%S}  {entry.level:<7}  {entry.operation:<26}  {site}{message}"
     for finding in entry.findings:
         line = "" if finding.line is None else f", line {finding.line}"
         message = one_line(finding.message, 2000)
-        yield f"{'':25}{finding.level}{line}: {message} [{finding.rule}]"
+        yield f"{'':21}{finding.level}{line}: {message} [{finding.rule}]"
         if finding.excerpt:
-            yield f"{'':27}{one_line(finding.excerpt)}"
+            yield f"{'':23}{one_line(finding.excerpt)}"
         if finding.remedy:
-            yield f"{'':27}What to do: {one_line(finding.remedy, 2000)}"
+            yield f"{'':23}What to do: {one_line(finding.remedy, 2000)}"
 
 
 def _write_documents(session: Session, wanted: queries.log.LogFilter, unchanged: bool) -> None:
