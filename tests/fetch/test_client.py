@@ -747,6 +747,37 @@ class TestAProxy:
             proxy.serve("http://site.example/x", b"", status=407)
             assert url in refused(fetcher_with(proxy=proxy.url()), url, "http.proxy", transient=True).message
 
+    @pytest.mark.parametrize("status", [500, 502, 503, 504])
+    def test_that_cannot_reach_the_site_works(self, fetcher_with: MakeFetcher, status: int) -> None:
+        with HttpServer() as proxy:
+            proxy.serve("site.example:443", b"no such host", status=status)
+            finding = refused(
+                fetcher_with(proxy=proxy.url()), "https://site.example/x", "http.connection", transient=True
+            )
+            assert "the harvester's proxy could not connect to site.example" in finding.message
+            assert str(status) in finding.message
+            assert "If all sites fail like this, the harvester's administrator" in finding.remedy
+
+    def test_cannot_redirect_what_it_does_not_read(self, fetcher_with: MakeFetcher) -> None:
+        with HttpServer() as proxy:
+            proxy.redirect("site.example:443", "http://portal.example/login")
+            refused(fetcher_with(proxy=proxy.url()), "https://site.example/x", "http.proxy", transient=True)
+            assert [request.path for request in proxy.requests] == ["site.example:443"]
+
+    def test_may_be_encrypted(self, authority: trustme.CA, ca_file: Path, fetcher_with: MakeFetcher) -> None:
+        with tls_server(authority.issue_cert("127.0.0.1")) as proxy:
+            proxy.serve("http://site.example/x", b"<eml/>")
+            fetcher = fetcher_with(proxy=proxy.url(), ca_file=ca_file)
+            assert fetcher.fetch("http://site.example/x")[1] == b"<eml/>"
+
+    @pytest.mark.parametrize("url", ["http://site.example/x", "https://site.example/x"])
+    def test_without_a_trusted_certificate_is_not_the_site_s_fault(
+        self, authority: trustme.CA, fetcher_with: MakeFetcher, url: str
+    ) -> None:
+        with tls_server(authority.issue_cert("127.0.0.1")) as proxy:
+            finding = refused(fetcher_with(proxy=proxy.url()), url, "http.proxy", transient=True)
+            assert "unable to get local issuer certificate" in finding.message
+
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:

@@ -72,7 +72,7 @@ class Asking(BaseHTTPRequestHandler):
         finally:
             self.owner._done()
 
-    do_HEAD = do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - the names that http.server looks for
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_CONNECT = do_GET  # noqa: N815 - the names that http.server looks for
 
     def answer(self, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         """A proper answer; `headers` may say anything, also another Content-Length."""

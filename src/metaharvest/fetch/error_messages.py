@@ -60,6 +60,7 @@ _CONNECTION_CODES = {
     pycurl.E_AGAIN,
     _E_QUIC_CONNECT,
 }
+_PROXY_CODES = {pycurl.E_COULDNT_RESOLVE_PROXY, pycurl.E_COULDNT_CONNECT, _E_PROXY}
 _BROKEN_CODES = _CONNECTION_CODES | {pycurl.E_HTTP2, _E_HTTP2_STREAM, _E_HTTP3}
 _PROTOCOL_CODES = {
     pycurl.E_FTP_WEIRD_SERVER_REPLY,
@@ -202,7 +203,7 @@ def address_not_public(url: str, address: str, given: Circumstances) -> Finding:
 def _judge(exchange: Exchange, given: Circumstances) -> tuple[Finding | None, bool]:
     """The finding, and True if it is transient."""
     where = given.where(exchange.address.url)
-    if given.settings.proxy and (proxy := _proxy(exchange, where)):
+    if given.settings.proxy and (proxy := _proxy(exchange, given, where)):
         return proxy, True
     if exchange.status >= 300 or exchange.status == 206:
         return _status(exchange, given, where), exchange.status in TRANSIENT_STATUSES
@@ -268,9 +269,22 @@ def _timed_out(exchange: Exchange, given: Circumstances, where: str) -> Finding:
     return Finding("http.timeout-connect", message, remedy)
 
 
-def _proxy(exchange: Exchange, where: str) -> Finding | None:
-    refused = exchange.status == 407 or "CONNECT tunnel failed" in exchange.words
-    if exchange.code not in (pycurl.E_COULDNT_RESOLVE_PROXY, pycurl.E_COULDNT_CONNECT, _E_PROXY) and not refused:
+def _proxy(exchange: Exchange, given: Circumstances, where: str) -> Finding | None:
+    """The finding about the proxy, or about a host that the proxy cannot reach.
+
+    For such a host, Squid answers 503, others 500 or 502: https://github.com/elazarl/goproxy/issues/51,
+    https://github.com/chobits/ngx_http_proxy_connect_module/issues/137
+    """
+    if exchange.tunnel_status in (500, 502, 503, 504):
+        host = exchange.address.host
+        message = f"{where}: the harvester's proxy could not connect to {host} ({_words(exchange)})."
+        remedy = f"The server may be down. {_TRY_LATER} If all sites fail like this, the harvester's administrator "
+        return Finding("http.connection", message, remedy + "has to check http.proxy in the settings.")
+    refused = exchange.status == 407 or exchange.tunnel_status >= 300
+    # The encryption up to the proxy comes before its answer to CONNECT.
+    encrypted = given.settings.proxy.lower().startswith("https:") and not exchange.tunnel_status
+    codes = _PROXY_CODES | _TLS_CODES if encrypted else _PROXY_CODES
+    if exchange.code not in codes and not refused:
         return None
     words = _status_words(exchange) if exchange.status == 407 else _words(exchange)
     message = f"{where} could not be fetched: the harvester's own proxy does not work ({words})."

@@ -100,7 +100,8 @@ class Exchange:
     result (0: none, also if the headers break off: `headed` is False then). `wire` counts the body as sent, `size` as
     decompressed, `sha256` is its digest. `began` is of time.monotonic. `in_memory`: arriving bytes count in the memory
     budget, for the site `site_id`; `gives_way`: it may be aborted if others take too much of the budget. `form`: the
-    body of a POST; empty: GET. `plain`: ask for an answer without compression.
+    body of a POST; empty: GET. `plain`: ask for an answer without compression. `tunnel_status`: the proxy's answer to
+    CONNECT, 0 without one; if the proxy refused it, `status` and `headers` are those of the proxy.
     """
 
     address: WebAddress
@@ -128,6 +129,7 @@ class Exchange:
     words: str = ""
     verify_result: int = 0
     os_error: int = 0
+    tunnel_status: int = 0
     resolved: bool = False
     connected: bool = False
     opened: bool = False
@@ -163,7 +165,8 @@ class Exchange:
     @property
     def location(self) -> str | None:
         """The address of the server's redirect, if any."""
-        return self.headers.get("location") if self.status in (301, 302, 303, 307, 308) else None
+        is_redirect = self.status in (301, 302, 303, 307, 308) and self.tunnel_status < 300
+        return self.headers.get("location") if is_redirect else None
 
 
 def _refusal(error: BadUrl, subject: str, spent: float, remedy: str = "") -> FetchError:

@@ -120,8 +120,8 @@ class _Body:
 class CurlHandle:
     """A libcurl handle for one exchange at a time: `begin()`, then `CurlMulti` performs it, then `end()`.
 
-    Certificates are judged by the authorities in `trust`: a PEM file, or the content of one. `memory` counts arriving
-    bytes.
+    Certificates, also of an https proxy, are judged by the authorities in `trust`: a PEM file, or the content of one.
+    `memory` counts arriving bytes.
     """
 
     def __init__(self, policy: Policy, trust: Path | bytes, memory: MemoryBudget) -> None:
@@ -148,6 +148,9 @@ class CurlHandle:
             self.curl.setopt(pycurl.CAINFO_BLOB, trust)
         else:
             self.curl.setopt(pycurl.CAINFO, str(trust))
+        if policy.proxy:
+            content = trust if isinstance(trust, bytes) else trust.read_bytes()
+            self.curl.setopt(pycurl.PROXY_CAINFO_BLOB, content)
 
     def close(self) -> None:
         """Free the handle, also in the middle of an exchange; its connections belong to the multi handle."""
@@ -226,6 +229,7 @@ class CurlHandle:
         exchange.connected = self._heard is not None
         exchange.os_error = self.curl.getinfo(pycurl.OS_ERRNO)
         exchange.verify_result = self.curl.getinfo(pycurl.SSL_VERIFYRESULT)
+        exchange.tunnel_status = self.curl.getinfo(pycurl.HTTP_CONNECTCODE)
 
     def _set_policy(self, policy: Policy) -> None:
         curl = self.curl
