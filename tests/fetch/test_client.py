@@ -400,6 +400,13 @@ class TestAnErrorStatus:
     def test_is_passing(self, server: HttpServer, fetcher: Fetcher, status: int) -> None:
         refused(fetcher, server.serve("/x", b"no", status=status), "http.status", transient=True)
 
+    @pytest.mark.parametrize("status", [408, 520, 521, 522, 523, 524])
+    def test_of_a_server_that_is_away_for_a_moment_is_passing(
+        self, server: HttpServer, fetcher: Fetcher, status: int
+    ) -> None:
+        url = server.serve("/x", b"error code: %d" % status, status=status)
+        assert refused(fetcher, url, "http.status", transient=True).remedy.startswith("The harvester tries again")
+
     @pytest.mark.parametrize("compressed", [False, True])
     def test_quotes_the_title_of_its_page(self, server: HttpServer, fetcher: Fetcher, compressed: bool) -> None:
         page = b"<!DOCTYPE html><html><head><title>Sorry,\n page &amp; site moved\x1b[0m</title></head></html>"

@@ -27,7 +27,8 @@ from metaharvest.model.actions import Remedy, todo
 from metaharvest.model.values import frozen
 from metaharvest.text import one_line, shown_url
 
-TRANSIENT_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
+TRANSIENT_STATUSES = frozenset({408, 425, 429, 502, 503, 504, 520, 521, 522, 523, 524})
+"""520 to 524 are Cloudflare's: the web server behind it is down, or silent. https://github.com/sindresorhus/got/pull/991"""
 
 _E_TOO_LARGE = 100
 _E_PROXY = 97
@@ -373,7 +374,7 @@ def _status(exchange: Exchange, given: Circumstances, where: str) -> Finding:
         remedy = f"Put the {given.what} where the URL says, or send the administrator its new address."
     if remedy is None:
         by_hand = "Check the URL and the web server; open the URL in a browser."
-        remedy = _TRY_LATER if exchange.status >= 500 else by_hand
+        remedy = _TRY_LATER if exchange.status >= 500 or exchange.status in TRANSIENT_STATUSES else by_hand
     return Finding("http.status", message, remedy(given) if callable(remedy) else remedy)
 
 
