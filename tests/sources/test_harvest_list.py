@@ -698,6 +698,25 @@ def test_a_page_in_place_of_a_document_is_told_with_its_title(server: HttpServer
     assert caught.value.seconds is not None
 
 
+def test_a_page_behind_a_redirect_is_told_with_its_address(server: HttpServer) -> None:
+    page = server.serve("/login", b"<html><head><title>Please log in</title></head></html>")
+    url = server.redirect("/12.xml", "/login")
+
+    async def fetch() -> tuple[Finding, Finding]:
+        async with client() as fetcher:
+            source = HarvestListSource(site_at(url), fetcher)
+            with pytest.raises(FetchError) as no_document:
+                await source.fetch(ListedDocument("alder.12", 2, EML, url))
+            with pytest.raises(ListError) as no_list:
+                await listed(source)
+            return no_document.value.findings[0], no_list.value.findings[0]
+
+    document, harvest_list = asyncio.run(fetch())
+    instead = f"an HTML page titled 'Please log in' (redirected to {page})"
+    assert document.message == f"The server sent {instead} where the document was expected."
+    assert harvest_list.message == f"This is {instead}, not a harvest list."
+
+
 @pytest.mark.parametrize("name", ["", "none.xml"])
 def test_a_file_that_cannot_be_read_is_a_fetch_error(tmp_path: Path, name: str) -> None:
     async def read_it() -> None:

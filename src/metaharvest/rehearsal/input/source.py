@@ -25,7 +25,12 @@ from metaharvest.rehearsal.input.arguments import Given, GivenDocuments, GivenLi
 from metaharvest.rehearsal.input.listed_files import base_of_list
 from metaharvest.sources.base import Listing
 from metaharvest.sources.charset import apply_charset
-from metaharvest.sources.harvest_list.source import fetch_document, read_list, scope_and_identifier
+from metaharvest.sources.harvest_list.source import (
+    fetch_document,
+    read_list,
+    redirected,
+    scope_and_identifier,
+)
 from metaharvest.sources.roots import as_listed, read_root
 from metaharvest.text import one_line
 
@@ -149,11 +154,11 @@ class GivenSource:
             await asyncio.to_thread(self._remember, self._given.file.path)
             listed = _read(_opened(self._given.file.path), base=self._given.file.base)
             return Listing(_from_files(listed, self._given.files))
-        file = await self._fetched_list(self._given, seconds)
+        file, origin = await self._fetched_list(self._given, seconds)
         root = await asyncio.to_thread(read_root, file)
         if root.is_list or not root.name or root.name.lower() == "html" or self._is_site:
             await asyncio.to_thread(self._remember, self._copies.place(self._given.url))
-            return Listing(_read(file, files_allowed=self._site.file_folder is not None))
+            return Listing(_read(file, files_allowed=self._site.file_folder is not None, origin=origin))
         file.close()
         document = replace(as_listed(root, self._given.url, self._given.shown), by_itself=True)
         self._by_itself = {document.url: document}
@@ -222,11 +227,11 @@ class GivenSource:
             listed.append(document)
         return listed
 
-    async def _fetched_list(self, given: GivenUrl, seconds: float) -> BinaryIO:
-        """The copy of the content of a URL, open for reading. Raises FetchError."""
+    async def _fetched_list(self, given: GivenUrl, seconds: float) -> tuple[BinaryIO, str]:
+        """The copy of the content of a URL, open for reading, and words about a redirect. Raises FetchError."""
         place = self._copies.place(given.url)
         if self._copies.reused and place.exists():
-            return place.open("rb")
+            return place.open("rb"), ""
         file = place.open("w+b")
         try:
             response = await self._fetcher.fetch_to(
@@ -242,7 +247,7 @@ class GivenSource:
             with suppress(OSError):
                 place.unlink()
             raise
-        return file
+        return file, redirected(given.url, response.url)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -253,9 +258,9 @@ def _opened(path: Path) -> BinaryIO:
         raise FetchError(Finding("list.file", message, "Check the file's name and permissions.")) from error
 
 
-def _read(file: BinaryIO, *, files_allowed: bool = True, base: str = "") -> Iterator[ListedDocument]:
+def _read(file: BinaryIO, *, files_allowed: bool = True, base: str = "", origin: str = "") -> Iterator[ListedDocument]:
     with file:
-        yield from read_list(file, files_allowed=files_allowed, base=base)
+        yield from read_list(file, files_allowed=files_allowed, base=base, origin=origin)
 
 
 def _from_files(listed: Iterable[ListedDocument], files: Mapping[str, LocalFile]) -> Iterator[ListedDocument]:
