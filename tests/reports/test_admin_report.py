@@ -114,6 +114,22 @@ def test_the_first_step_names_the_line_of_the_problem(session: Session, rows: Jo
 
 
 @on_one_database
+@pytest.mark.parametrize("others", ["http.dns", "http.status"])
+def test_a_night_on_which_no_site_was_reached_begins_with_the_own_network(
+    session: Session, rows: JournalRows, tmp_path: Path, others: str
+) -> None:
+    run = rows.run(status="failed")
+    for name, rule in (("alder-creek", "http.dns"), ("cedar-bog", others)):
+        failed = rows.site_run(run, rows.site(name), "list-failed", failure_reason="It was not resolved.")
+        rows.log(run, "GetHarvestListError", "x", failed, (Finding(rule, "It was not resolved.", "Wait."),))
+
+    shown = words_of(report_of(session, run, settings_for(tmp_path)))
+
+    first = "1. No site could be reached. Check the network of the harvester's machine first"
+    assert (first in shown) == (others == "http.dns")
+
+
+@on_one_database
 def test_a_night_on_which_no_site_was_due_says_so(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     report = report_of(session, rows.run(), settings_for(tmp_path))
 

@@ -55,6 +55,14 @@ from metaharvest.text import counted, joined, one_line
 
 _LOG, _DETAIL = HarvestLog, HarvestDetailLog
 
+_UNREACHABLE = frozenset({"http.dns", "http.connection", "http.timeout-connect", "http.proxy"})
+"""Rules of failures before a server has answered: if all sites have them, they may be our own network's."""
+
+_OWN_NETWORK = Step(
+    "No site could be reached.",
+    "Check the network of the harvester's machine first: its name server, its firewall, http.proxy in the settings.",
+)
+
 _RUN_PAGE = "/console/runs/"
 """The page of a run in the console; its number follows."""
 
@@ -189,6 +197,8 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         to_repair.pop(one_line(overdue[0].name), None)
     check = f"{todo('installation.check')} checks the settings, the database, the target and the mail."
     about_run = [Step(trouble, check) for trouble in troubles[:1]]
+    if len(failures) == len(site_runs) > 1 and all(map(_is_unreachable, failures)):
+        about_run.append(_OWN_NETWORK)
     failing, more_failing = failing_sites(session, run.harvest_date, limit)
     status = context.run_status or RunStatus(run.status)
     statuses = phrasing.statuses_of_sites((row.site_schedule_id, row.status) for row in site_runs)
@@ -428,6 +438,10 @@ def _problems(session: Session, site_runs: list[HarvestSiteRun], limit: int) -> 
         example = finding_line(session.get_one(_LOG, detail.harvest_log_id), detail)
         shown.append(RuleProblem(site, title_of(rule), rule, number, example))
     return tuple(shown), len(rows) - len(shown)
+
+
+def _is_unreachable(failure: FailedSite) -> bool:
+    return any(group.rule in _UNREACHABLE for group in failure.groups)
 
 
 def _step(failure: FailedSite) -> Step:
