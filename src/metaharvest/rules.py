@@ -177,7 +177,7 @@ RULES: dict[str, Rule] = {
         "http.allow_networks, or for one site.",
     ),
     "http.dns": Rule(
-        "The host name is not known",
+        "The host name was not found",
         "The name server does not know the host name, or does not answer.",
         "Check the spelling of the host name; if it is right, ask the operator of the domain.",
     ),
@@ -233,7 +233,7 @@ RULES: dict[str, Rule] = {
     ),
     "http.redirects": Rule(
         "Too many redirects",
-        "The URL is redirected more often than http.max_redirects, usually in a circle.",
+        "The URL is redirected more often than http.max_redirects, usually in a circle, or until a cookie is sent.",
         "Correct the redirects, or write the final URL into the harvest list.",
     ),
     "http.too-large": Rule(

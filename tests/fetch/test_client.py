@@ -516,6 +516,11 @@ class TestARedirect:
         refused(fetcher, server.redirect("/loop", "/loop"), "http.redirects")
         assert len(server.requests) == 4
 
+    def test_until_a_cookie_comes_back_ends_and_says_so(self, server: HttpServer, fetcher: Fetcher) -> None:
+        headers = {"Location": "/x", "Set-Cookie": "session=1"}
+        finding = refused(fetcher, server.serve("/x", b"", status=302, headers=headers), "http.redirects")
+        assert finding.message.endswith("may wait for it; the harvester sends no cookies.")
+
     def test_the_caller_sees_each_redirect_and_may_refuse_it(
         self, server: HttpServer, fetcher_with: MakeFetcher
     ) -> None:

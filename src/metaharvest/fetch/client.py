@@ -308,7 +308,8 @@ class Fetcher:
             here = redirected(here, location, spent, question.query)
             if question.on_redirect:
                 await question.on_redirect(here.url)
-        raise FetchError(error_messages.too_many_redirects(here.url, given), seconds=spent)
+        sets_cookie = "set-cookie" in exchange.headers
+        raise FetchError(error_messages.too_many_redirects(here.url, given, sets_cookie=sets_cookie), seconds=spent)
 
     def _may_help(self, exchange: Exchange) -> bool:
         """True if a request without compression may help.

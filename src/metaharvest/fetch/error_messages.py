@@ -70,7 +70,8 @@ _PROTOCOL_CODES = {
     _E_TOO_LARGE,
 }
 _UNKNOWN_AUTHORITY = (
-    "it comes from an authority that this harvester does not trust, or the server does not send the certificate between"
+    "it comes from an authority that this harvester does not trust, or the server does not send its intermediate "
+    "certificates, which browsers may have from other sites"
 )
 CERTIFICATE_PROBLEMS = {
     9: "it is not valid yet, or the harvester's clock is wrong",
@@ -172,12 +173,13 @@ def overloaded(address: WebAddress, waited: float) -> Finding:
     )
 
 
-def too_many_redirects(url: str, given: Circumstances) -> Finding:
-    """More redirects than the policy follows."""
+def too_many_redirects(url: str, given: Circumstances, *, sets_cookie: bool) -> Finding:
+    """More redirects than the policy follows; `sets_cookie`: the server may redirect until it gets its cookie back."""
+    cookie = " The server sets a cookie, and may wait for it; the harvester sends no cookies." if sets_cookie else ""
     return Finding(
         "http.redirects",
         f"{shown_url(given.first_url)} is redirected more than {given.settings.max_redirects} times, "
-        f"at last to {shown_url(url)}.",
+        f"at last to {shown_url(url)}.{cookie}",
         "If the server redirects in a circle, correct that; otherwise "
         + (
             f"send the administrator the {given.what}'s final URL."
@@ -297,7 +299,7 @@ def _transport(exchange: Exchange, where: str) -> tuple[Finding, bool]:
     """The finding about a problem between the two machines, or in the server's use of HTTP."""
     code = exchange.code
     if code == pycurl.E_COULDNT_RESOLVE_HOST:
-        message = f"{where}: the host name {exchange.address.host} is not known (DNS)."
+        message = f"{where}: the host name {exchange.address.host} was not found (DNS)."
         return Finding("http.dns", message, "Check the spelling of the host name. " + _TRY_LATER), True
     if code == pycurl.E_PARTIAL_FILE or (exchange.wire and code in _BROKEN_CODES):
         return _truncated(exchange, where), True

@@ -12,6 +12,7 @@ It returns responses of any status; the target interprets the status, or `HttpAn
 from __future__ import annotations
 
 import logging
+import re
 import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,6 +75,9 @@ _OURS_REFUSED = {
 }
 """The end of the name of a TLS alert -> the fault of the certificate that we sent."""
 
+_NOT_REACHED = re.compile(r"Tunnel connection failed: 50[0234]\b")
+"""The words about a proxy that cannot reach the server: see _proxy() in fetch/error_messages.py."""
+
 Part = tuple[str | None, bytes | str, str]
 """A part of a multipart body: file name (None: a plain field), content, content type."""
 
@@ -107,8 +111,10 @@ class HttpAnswer:
             moved = f"{where} has moved to {shown_url(location)}." if location else said
             remedy = "The administrator should write the new address into url in the target's settings."
             return TargetError(Finding("target.moved", moved, remedy))
-        if self.status in (401, 403, 407):
+        if self.status in (401, 403):
             return TargetError(Finding("target.login", said, _CHECK_LOGIN))
+        if self.status == 407:
+            return TargetError(_proxy_does_not_work(where, said.removeprefix(where).strip(" .")), transient=True)
         return TargetError(Finding("target.answer", said, _CHECK_URL))
 
 
@@ -299,8 +305,11 @@ def _too_large(url: str, most: int, *, is_document: bool) -> Finding:
 def _unanswered(error: Exception, url: str, proxy: bool) -> Finding:
     where, causes = shown_url(url), list(_causes(error))
     if proxy and any(isinstance(each, requests.exceptions.ProxyError) for each in causes):
-        message = f"{where} was not reached: the proxy in the target's settings does not work ({_words(causes)})."
-        return Finding("target.away", message, "The administrator should check proxy and proxy_password there.")
+        words = _words(causes)
+        if _NOT_REACHED.search(words):
+            message = f"{where} was not reached: the proxy could not connect to it ({words})."
+            return Finding("target.away", message, _LATER)
+        return _proxy_does_not_work(where, words)
     for each in causes:
         if isinstance(each, ssl.SSLError) and (tls := _tls(each, where)):
             return tls
@@ -308,6 +317,11 @@ def _unanswered(error: Exception, url: str, proxy: bool) -> Finding:
         remedy = "The administrator should check the spelling of the host name in the target's url. "
         return Finding("target.away", f"{where}: the host name is not known (DNS).", remedy + _LATER)
     return Finding("target.away", f"{where} did not answer: {_what(causes)}.", _LATER)
+
+
+def _proxy_does_not_work(where: str, words: str) -> Finding:
+    message = f"{where} was not reached: the proxy in the target's settings does not work ({words})."
+    return Finding("target.away", message, "The administrator should check proxy and proxy_password there.")
 
 
 def _was_never_sent(error: Exception) -> bool:
