@@ -147,6 +147,7 @@ CHALLENGES = {
         {"X-DataDome": "protected", "Content-Type": "application/json"},
     ),
     "a-waf-without-a-name": Page("", 403, html("Web Page Blocked!", "<p>Attack ID: 20000051</p>")),
+    "fastly-200": Page("", 200, html("Client Challenge", "<script src='/_fs-ch-1T1wmsGaOgGaSxcX/script.js'></script>")),
     "a-captcha-without-a-name": Page("", 200, html("Captcha", "<form></form>")),
 }
 
@@ -166,6 +167,9 @@ NONE = {
         404,
         html("ERROR: The request could not be satisfied", "Error from origin"),
         {"Server": "CloudFront"},
+    ),
+    "a-web-page-behind-fastly": Page(
+        "", 200, html("Alder Creek data", "<script src='/_fs-ch-1T1wmsGaOgGaSxcX/script.js'></script>")
     ),
     "a-web-page-behind-cloudflare": Page(
         "",

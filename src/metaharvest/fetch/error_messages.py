@@ -281,8 +281,7 @@ def _proxy(exchange: Exchange, given: Circumstances, where: str) -> Finding | No
     if exchange.tunnel_status in (500, 502, 503, 504):
         host = exchange.address.host
         message = f"{where}: the harvester's proxy could not connect to {host} ({_words(exchange)})."
-        remedy = f"The server may be down. {_TRY_LATER} If all sites fail like this, the harvester's administrator "
-        return Finding("http.connection", message, remedy + "has to check http.proxy in the settings.")
+        return Finding("http.connection", message, "The server may be down. " + _TRY_LATER)
     refused = exchange.status == 407 or exchange.tunnel_status >= 300
     # The encryption up to the proxy comes before its answer to CONNECT.
     encrypted = given.settings.proxy.lower().startswith("https:") and not exchange.tunnel_status

@@ -64,6 +64,7 @@ _TITLES = (
     "browser check",
     "captcha",
     "checking your browser",
+    "client challenge",  # Fastly: https://github.com/groktopus/groktocrawl/issues/586
     "ddos",
     "human verification",
     "not a bot",
