@@ -770,6 +770,15 @@ class TestAProxy:
             assert str(status) in finding.message
             assert finding.remedy.startswith("The server may be down.")
 
+    def test_is_not_asked_for_a_site_that_it_could_not_reach_a_moment_ago(self, fetcher_with: MakeFetcher) -> None:
+        with HttpServer() as proxy:
+            proxy.serve("site.example:443", b"", status=503)
+            fetcher = fetcher_with(proxy=proxy.url(), retry_wait=3600, retry_wait_limit=3600)
+            refused(fetcher, "https://site.example/x", "http.connection", transient=True)
+            with pytest.raises(NotAsked, match="could not be reached 1 time in a row"):
+                fetcher.fetch("https://site.example/y")
+            assert len(proxy.requests) == 1
+
     def test_cannot_redirect_what_it_does_not_read(self, fetcher_with: MakeFetcher) -> None:
         with HttpServer() as proxy:
             proxy.redirect("site.example:443", "http://portal.example/login")

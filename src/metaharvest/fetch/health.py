@@ -141,7 +141,8 @@ class HostHealth:
         """Raises NotAsked if the host of `address` could not be reached, and has a pause or is given up."""
         if not self._unreached or not (breaker := self._unreached.get(host := address.server)):
             return
-        message = f"The server {host} could not be reached {breaker.failures} times in a row and was not asked again."
+        times = counted(breaker.failures, "time")
+        message = f"The server {host} could not be reached {times} in a row and was not asked again."
         remedy = "Check whether the server is up; the documents are tried again by themselves."
         finding = Finding("http.server-stopped", message, remedy, Level.WARNING)
         if breaker.is_open:

@@ -226,10 +226,10 @@ class CurlHandle:
         exchange.complete = exchange.code == 0 and (self._body is None or self._body.is_whole)
         exchange.sha256 = self._body.sha256 if self._body else ""
         exchange.resolved = self.curl.getinfo(pycurl.NAMELOOKUP_TIME) > 0
-        exchange.connected = self._heard is not None
+        exchange.tunnel_status = self.curl.getinfo(pycurl.HTTP_CONNECTCODE)
+        exchange.connected = self._heard is not None and exchange.tunnel_status < 300
         exchange.os_error = self.curl.getinfo(pycurl.OS_ERRNO)
         exchange.verify_result = self.curl.getinfo(pycurl.SSL_VERIFYRESULT)
-        exchange.tunnel_status = self.curl.getinfo(pycurl.HTTP_CONNECTCODE)
 
     def _set_policy(self, policy: Policy) -> None:
         curl = self.curl
