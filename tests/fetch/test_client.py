@@ -322,6 +322,10 @@ class TestAServerThatBreaksOff:
     def test_has_sent_a_part_only(self, server: HttpServer, fetcher: Fetcher, route: Route) -> None:
         assert "bytes" in refused(fetcher, server.route("/x", route), "http.truncated", transient=True).message
 
+    def test_has_answered_if_it_announces_chunks_and_sends_none(self, server: HttpServer, fetcher: Fetcher) -> None:
+        url = server.route("/x", raw(OK + b"Transfer-Encoding: chunked\r\n\r\n<eml/>"))
+        assert "broke off (chunk" in refused(fetcher, url, "http.truncated", transient=True).message
+
     @pytest.mark.parametrize("route", [raw(), reset_after(), reset_after(OK), raw(OK)])
     def test_before_the_document_has_not_answered(self, server: HttpServer, fetcher: Fetcher, route: Route) -> None:
         with pytest.raises(FetchError) as caught:

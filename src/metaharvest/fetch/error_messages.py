@@ -300,7 +300,7 @@ def _transport(exchange: Exchange, where: str) -> tuple[Finding, bool]:
     if code == pycurl.E_COULDNT_RESOLVE_HOST:
         message = f"{where}: the host name {exchange.address.host} was not found (DNS)."
         return Finding("http.dns", message, "Check the spelling of the host name. " + _TRY_LATER), True
-    if code == pycurl.E_PARTIAL_FILE or (exchange.wire and code in _BROKEN_CODES):
+    if code == pycurl.E_PARTIAL_FILE or (exchange.headed and code in _BROKEN_CODES):
         return _truncated(exchange, where), True
     if code in _TLS_CODES:
         return _tls(exchange, where)
@@ -322,6 +322,8 @@ def _connection(exchange: Exchange, where: str, what: str) -> Finding:
 def _truncated(exchange: Exchange, where: str) -> Finding:
     of = f" of {exchange.announced:,} announced" if exchange.announced else ""
     what = "the compressed data have no end" if exchange.code == 0 else "the transfer broke off"
+    if not exchange.wire:  # the body is not sent as the headers say
+        what += f" ({_words(exchange)})"
     message = f"{where} did not arrive whole: {what} after {exchange.wire:,} bytes{of}."
     return Finding("http.truncated", message, _TRY_LATER)
 
