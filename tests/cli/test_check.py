@@ -75,6 +75,14 @@ def test_a_list_in_a_file_names_documents_beside_itself(folder: Path) -> None:
     )
 
 
+def test_a_list_that_notepad_saved_as_utf_16_is_known_as_a_list(folder: Path) -> None:
+    text = local_list("a.1.1").decode().replace('"1.0"', '"1.0" encoding="UTF-8"')
+    put(folder, {"list.xml": text.encode("utf-16")})
+    said = check("list.xml")
+    assert said.code == 1
+    assert "list.xml:1  error  list.encoding\n  The list is saved as UTF-16, and its first line says UTF-8." in said.out
+
+
 def test_a_published_list_may_name_no_files_and_no_relative_urls(server: HttpServer) -> None:
     server.serve("/list.xml", local_list("a.1.1"))
     said = check(server.url("/list.xml"), *LOOPBACK)

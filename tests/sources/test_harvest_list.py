@@ -363,6 +363,20 @@ def test_text_between_the_elements_is_named() -> None:
     assert problem(harvest_list(entry(), "oops")).rule == "list.text"
 
 
+def test_an_invisible_character_between_the_elements_is_named() -> None:
+    found = problem(harvest_list(entry().replace("    <docid>", "\u00a0\u00a0<docid>")))
+    assert found.message == "There is the character U+00A0 (NO-BREAK SPACE) between the elements of this entry."
+    assert (found.rule, found.line, found.docid) == ("list.text", 3, "alder.12.2")
+
+
+def test_a_docid_in_one_piece_is_to_be_divided() -> None:
+    docid = re.compile("<docid>.*</docid>", re.DOTALL)
+    stray, *missing = problems(harvest_list(docid.sub("<docid>alder.creek.12.2</docid>", entry())))
+    values = "<scope>alder.creek</scope><identifier>12</identifier><revision>2</revision>"
+    assert stray.remedy == f"Write {values} in its place, inside of `docid`."
+    assert [finding.rule for finding in missing] == ["list.missing"] * 3
+
+
 def test_text_in_an_entry_is_named_with_the_entry() -> None:
     text = harvest_list(entry(), entry(identifier="13").replace("</docid>", "</docid>\nNotice: Undefined index"))
     found = problem(text)
@@ -484,6 +498,14 @@ def test_latin_1_without_a_declaration_is_told() -> None:
     assert 'encoding="ISO-8859-1"' in found.remedy
 
 
+def test_a_list_saved_as_utf_16_that_says_utf_8_is_told_both() -> None:
+    text = harvest_list(entry(), head='<?xml version="1.0" encoding="UTF-8"?>\n')
+    found = problem(text.encode("utf-16"))
+    assert (found.rule, found.line) == ("list.encoding", 1)
+    assert found.message == "The list is saved as UTF-16, and its first line says UTF-8."
+    assert found.remedy.startswith("Save the list as UTF-8")
+
+
 @pytest.mark.parametrize("name", ["GB2312", "nonsense", "hex", "undefined", "utf-7", "UTF-16"])
 def test_an_encoding_that_cannot_be_read_is_told(name: str) -> None:
     found = problem(harvest_list(entry(), head=f'<?xml version="1.0" encoding="{name}"?>'))
@@ -498,6 +520,7 @@ def test_an_encoding_that_cannot_be_read_is_told(name: str) -> None:
         ("Warning: mysql_connect()\n", "does not begin as XML"),
         ('{"error": "none"}', "does not begin as XML"),
         ("\x1f\x8b\x08", "does not begin as XML"),
+        ("docid;type;url\nalder.12.2;EML;https://www.example.org/12.xml\n", "does not begin as XML"),
         ("\ufeff\ufeff", "two byte order marks"),
     ],
 )

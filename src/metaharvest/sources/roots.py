@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from contextlib import suppress
 from typing import BinaryIO
@@ -68,7 +69,9 @@ def root_of(head: bytes) -> Root:
             found.append(Root(local, namespace, package_id))
             parser.StartElementHandler = None
 
-    parser = expat.ParserCreate(namespace_separator=" ")
+    # A list that Notepad has saved as UTF-16 is a list, although its first line still says UTF-8.
+    is_utf_16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    parser = expat.ParserCreate("utf-16" if is_utf_16 else None, " ")
     parser.StartElementHandler = start
     if hasattr(parser, "SetReparseDeferralEnabled"):
         parser.SetReparseDeferralEnabled(False)

@@ -8,6 +8,7 @@ fetches the list.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -54,7 +55,7 @@ from metaharvest.sources.harvest_list.values import (
     check_url,
     document_id_of,
 )
-from metaharvest.text import counted, one_line
+from metaharvest.text import character_in_words, counted, one_line
 
 
 @dataclass(slots=True)
@@ -134,6 +135,9 @@ class ListEntry:
                 excerpt = list_excerpt(f"<{name}>{shown(value) if '@' in value else value}</{name}>")
                 yield Finding(*bad.mistake, line=self.lines[name], excerpt=excerpt)
 
+
+_WHOLE_DOCID = re.compile(r"(?P<scope>[\w.-]{1,100})\.(?P<identifier>\d{1,18})\.(?P<revision>\d{1,18})", re.ASCII)
+"""A docid in one piece."""
 
 _TAG_MISMATCH = expat.errors.codes[expat.errors.XML_ERROR_TAG_MISMATCH]
 
@@ -417,6 +421,12 @@ class ListParser:
         if not text:
             return
         message, remedy = f"The text '{one_line(text, 60)}' stands between the elements", "Take it out."
+        if not any(map(str.isprintable, text)):
+            message = f"There is {character_in_words(text[0])} between the elements"
+            remedy = "Delete it, or write an ordinary space: editors show no difference."
+        elif parts := _WHOLE_DOCID.fullmatch(text):
+            values = "".join(f"<{name}>{parts[name]}</{name}>" for name in DOCID_PARTS)
+            remedy = f"Write {values} in its place, inside of `docid`."
         if (entry := self._entry) is None:
             self._report("list.text", f"{message}.", remedy)
         else:

@@ -17,6 +17,7 @@ from metaharvest.text import HEAD_BYTES, binary_kind, compressed_as, counted, on
 
 _BYTES_BEFORE = 2 * MAX_EXCERPT
 _BYTES_AFTER = 4 * MAX_EXCERPT
+_MARKS_AND_SPACE = codecs.BOM_UTF8 + codecs.BOM_UTF16_LE + b"\0 \t\r\n"
 _BARE_AMPERSAND = re.compile(r"&[^\s<>&;'\"]*$")
 _ENTITY = re.compile(r"&[^\s;&<]*;?")
 _PREFIX = re.compile(r"</?([^\s:<>/]+):")
@@ -40,6 +41,7 @@ class SourceText:
         self.compressed = compressed_as(head)
         self.binary_kind = binary_kind(head)
         self.has_two_marks = head.startswith(2 * codecs.BOM_UTF8)
+        self.begins_with_tag = head.lstrip(_MARKS_AND_SPACE).startswith(b"<")
         if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, b"<\0\0\0", b"\0\0\0<")):
             self.encoding = "utf-32"
         elif head.startswith((codecs.BOM_UTF16_LE, b"<\0")):
@@ -107,6 +109,8 @@ def encoding_finding(source: SourceText) -> Finding:
     message = "The list is written in UTF-32, which cannot be read."
     if declared:
         message = f"The list says that its encoding is {declared}, but it cannot be read as such."
+        if source.encoding.startswith("utf-16"):
+            message = f"The list is saved as UTF-16, and its first line says {declared}."
     remedy = "Save the list as UTF-8, and say so in its first line, or leave that line out."
     return Finding("list.encoding", message, remedy, line=1)
 
@@ -114,7 +118,7 @@ def encoding_finding(source: SourceText) -> Finding:
 def syntax_finding(error: expat.ExpatError, offset: int, source: SourceText, inside: str, entries: int) -> Finding:
     """The finding for a syntax error at byte `offset`, `inside` an element ("" for none), after a number of entries."""
     reason = expat.ErrorString(error.code)
-    if reason == errors.XML_ERROR_INVALID_TOKEN and offset <= len(codecs.BOM_UTF8):
+    if reason == errors.XML_ERROR_INVALID_TOKEN and (offset <= len(codecs.BOM_UTF8) or not source.begins_with_tag):
         reason = errors.XML_ERROR_SYNTAX
     if source.binary_kind:
         remedy = "Put the list there as XML."
