@@ -706,6 +706,32 @@ async def listed(source: Source) -> list[ListedDocument]:
     return list(listing.documents)
 
 
+@pytest.mark.parametrize(
+    ("path", "status", "remedy"),
+    [
+        ("/a\\b.xml", 404, "Write / in place of \\ in the URL."),
+        ("/no#1.xml", 404, "The server does not get what follows a #."),
+        ("/100%.xml", 400, "If the name of the file has a %, write it as %25 in the URL."),
+        ("/a%20b.xml", 404, "Put the document where the URL says"),
+    ],
+)
+def test_the_remedy_for_a_url_that_leads_nowhere_names_its_odd_character(
+    server: HttpServer, path: str, status: int, remedy: str
+) -> None:
+    for sent in ("/a%5Cb.xml", "/no", "/100%.xml", "/a%20b.xml"):
+        server.serve(sent, b"", status=status)
+
+    async def fetch() -> None:
+        url = server.url(path)
+        async with client() as fetcher:
+            await HarvestListSource(site_at(url), fetcher).fetch(ListedDocument("alder.12", 2, EML, url))
+
+    with pytest.raises(FetchError) as caught:
+        asyncio.run(fetch())
+    [finding] = caught.value.findings
+    assert (finding.rule, finding.remedy.startswith(remedy)) == ("http.status", True)
+
+
 def test_a_page_in_place_of_a_document_is_told_with_its_title(server: HttpServer) -> None:
     url = server.serve("/12.xml", b"<html><head><title>Please log in</title></head></html>")
 

@@ -6,6 +6,7 @@ Duplicates and several revisions of a document are no errors here.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,6 +29,7 @@ from metaharvest.text import one_line, shown_url, whole_number
 NOT_MODIFIED = 304
 _CHUNK = 65_536
 _HEADER = 100
+_BARE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 
 _HEAD = 65_536
 
@@ -113,20 +115,37 @@ async def fetch_document(
     reach = site.options.reach
     if fetcher.robots.is_binding and (forbidden := await fetcher.robots.forbids(document.url, reach)):
         raise FetchError(forbidden)
-    response, content = await fetcher.fetch(
-        document.url,
-        reach=reach,
-        file_folder=site.file_folder,
-        patience=patience,
-        site_id=site.site_id,
-        known=known,
-    )
+    try:
+        response, content = await fetcher.fetch(
+            document.url,
+            reach=reach,
+            file_folder=site.file_folder,
+            patience=patience,
+            site_id=site.site_id,
+            known=known,
+        )
+    except FetchError as error:
+        if error.status in (400, 404) and (hint := _url_advice(document.url)):
+            error.findings = tuple(replace(each, remedy=hint) for each in error.findings)
+        raise
     title = html_title(content[:_HEAD])
     if title is not None:
         finding = _html_instead(title, document.url, redirected(document.url, response.url))
         raise FetchError(finding, seconds=response.seconds)
     etag, last_modified = _header(response.etag), _header(response.last_modified)
     return FetchedDocument(document, content, response.sha256, response.seconds, etag=etag, last_modified=last_modified)
+
+
+def _url_advice(url: str) -> str:
+    """The remedy for a URL with the name of a file that is not written as URLs are; empty if it is."""
+    name = url.partition("://")[2]
+    if "\\" in name:
+        return "Write / in place of \\ in the URL."
+    if _BARE_PERCENT.search(name):
+        return "If the name of the file has a %, write it as %25 in the URL."
+    if "#" in name:
+        return "The server does not get what follows a #. If the name of the file has it, write it as %23 in the URL."
+    return ""
 
 
 def scope_and_identifier(document_id: str) -> OriginalColumns:
