@@ -449,7 +449,7 @@ def _clamped(line: int, column: int, lines: list[str]) -> _TextPlace:
     if line > _MAX_LINES:
         return line, max(column, 1), ""
     line = min(max(line, 1), len(lines))
-    text = lines[line - 1]
+    text = lines[line - 1].rstrip("\r")
     column = min(max(column, 1), len(text) + 1)
     start = max(0, column - 1 - _WINDOW)
     part = text[start : column - 1 + _WINDOW]
