@@ -886,6 +886,22 @@ def test_json_says_everything_about_every_entry(site: SiteFolder) -> None:
     }
 
 
+def test_another_remedy_is_another_problem(site: SiteFolder) -> None:
+    site.put("gauge.xml", "gauge")
+    site.put("no-revision.xml", "alder.61")
+    said = site.build().out
+    assert "The packageId 'gauge' is no docid" in said
+    assert 'What to do: Write packageId="alder.61.1": scope, number and revision.' in said
+
+
+def test_an_excerpt_of_a_file_of_windows_has_no_sign_for_its_line_end(site: SiteFolder) -> None:
+    content = eml("alder.1.1").replace(b"</title>", b"</titel>").replace(b"\n", b"\r\n")
+    site.put_bytes("windows.xml", content)
+    said = site.build().out
+    assert "xml.mismatched-tag" in said
+    assert "</titel>\n" in said
+
+
 def test_the_same_problem_of_many_files_is_printed_once(site: SiteFolder) -> None:
     for number in range(1, 9):
         site.put(f"no-revision-{number}.xml", f"alder.{number}")

@@ -24,7 +24,7 @@ _MOST_FINDINGS = 50
 _MOST_PLACES = 5
 """The files that are named after the first one with the same problem."""
 
-_QUOTED = re.compile(r"(?<!\w)'[^']*'")
+_QUOTED = re.compile(r"""(?<!\w)'[^']*'|"[^"]*\"""")
 _MOST_CHANGES = 200
 _WORDS = {
     "added": ("new", "new"),
@@ -71,8 +71,8 @@ def _by_problem(found: Sequence[tuple[str, Finding]]) -> Iterable[Sequence[tuple
 
 
 def _problem(finding: Finding, files: Collection[str]) -> tuple[str, ...]:
-    """The problem without its place: the message without names of files and without quoted values."""
-    words = [word for word in finding.message.split() if word.strip(",:.") not in files]
+    """The problem without its place: message and remedy without names of files and without quoted values."""
+    words = [word for word in f"{finding.message} {finding.remedy}".split() if word.strip(",:.") not in files]
     return finding.rule, finding.level.value, _QUOTED.sub("''", " ".join(words))
 
 
