@@ -47,6 +47,21 @@ def test_two_elements_may_not_have_the_same_id(number: str) -> None:
     assert "/eml:eml/dataset/creator" in finding.message
 
 
+def test_empty_ids_are_to_be_removed() -> None:
+    party = '<associatedParty id=""><organizationName>o</organizationName><role>r</role></associatedParty>'
+    finding = only_finding("2.2.0", eml("2.2.0", party * 2))
+    assert finding.rule == "eml.id-duplicate"
+    assert finding.remedy == "Remove empty ids, or give each element an id of its own."
+
+
+def test_a_custom_unit_with_a_name_and_no_id_is_to_get_the_id() -> None:
+    table = data_table("2.2.0", "<customUnit>perTree</customUnit>")
+    units = additional("2.2.0", '<unitList><unit name="perTree"/><unit id="perTrees"/></unitList>')
+    finding = only_finding("2.2.0", eml("2.2.0", last=table, after=units))
+    assert finding.rule == "eml.custom-unit-undefined"
+    assert finding.remedy == 'Its definition has no id: write <unit id="perTree" name="perTree" …>.'
+
+
 @every_version
 def test_no_element_may_have_the_package_id_as_its_id(number: str) -> None:
     assert rules(number, eml(number, attributes=' id="alder.1.1"')) == [("error", "eml.id-duplicate")]

@@ -239,6 +239,34 @@ def test_an_element_whose_name_is_misspelt_gets_the_right_name() -> None:
     assert finding.remedy.startswith("Did you mean pubDate? ")
 
 
+def test_an_attribute_whose_name_is_misspelt_gets_the_right_name() -> None:
+    missing, misspelt = check("2.2.0", eml("2.2.0").replace(b"packageId", b"packageID")).findings
+    assert missing.message == "eml lacks the attribute packageId."
+    assert misspelt.message == "eml may not have the attribute packageID."
+    assert misspelt.remedy == "Did you mean packageId?"
+
+
+def test_a_required_element_that_comes_too_late_is_to_be_moved() -> None:
+    # The order of methods: https://github.com/NCEAS/metacatui/issues/658
+    methods = (
+        "<methods><sampling><studyExtent><description>x</description></studyExtent><samplingDescription>x"
+        "</samplingDescription></sampling><methodStep><description>x</description></methodStep></methods>"
+    )
+    [finding] = check("2.2.0", eml("2.2.0", last=methods)).findings
+    assert (finding.rule, finding.xpath) == ("schema.wrong-order", "/eml:eml/dataset/methods/methodStep")
+    assert finding.message == "methodStep stands after sampling, and must come before it."
+    assert finding.remedy == "Move methodStep before sampling."
+
+
+@pytest.mark.parametrize("number", ["2.1.0", "2.1.1", "2.2.0"])
+def test_additional_metadata_of_an_older_version_lacks_an_element_around_it(number: str) -> None:
+    # https://github.com/NCEAS/eml/issues/199
+    units = "<additionalMetadata><unitList/></additionalMetadata>"
+    [finding] = check(number, eml(number, after=units)).findings
+    assert finding.message == "unitList is not known inside additionalMetadata at this place."
+    assert finding.remedy.startswith("Put it into <metadata>…</metadata>, whose tags seem to be missing.")
+
+
 def test_a_prefix_too_many_is_to_be_removed() -> None:
     [finding] = check("2.2.0", eml("2.2.0", "<eml:pubDate>2005</eml:pubDate>")).findings
 

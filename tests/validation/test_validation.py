@@ -56,6 +56,8 @@ def test_the_warnings_of_a_level_that_was_passed_stay_beside_the_errors_of_the_n
         ('<e:dataset xmlns:e="https://eml.ecoinformatics.org/eml-2.2.0"/>', "eml:eml"),
         ('<h:harvestList xmlns:h="eml://ecoinformatics.org/harvestList"/>', "This is a harvest list"),
         ("<html><body/></html>", "URL"),
+        ("<metadata><idinfo/></metadata>", "This seems to be a document of FGDC. Put an EML document there"),
+        ('<m:MD_Metadata xmlns:m="http://www.isotc211.org/2005/gmd"/>', "This seems to be a document of ISO 19139."),
     ],
 )
 def test_a_root_that_is_not_eml_is_refused_with_what_would_be_right(root: str, remedy: str) -> None:

@@ -102,6 +102,8 @@ class EmlRules:
                 where = f"; first at {xpath(first)}" if self._is_shown else ""
                 message = f"The id '{_shown(value)}' occurs more than once{where}."
                 remedy = "Give each element an id of its own, and check which of them the references mean."
+                if not value.strip():
+                    remedy = "Remove empty ids, or give each element an id of its own."
                 self._add("eml.id-duplicate", message, remedy, element)
 
     def _references(self, element: etree._Element, level: Level) -> None:
@@ -167,8 +169,9 @@ class EmlRules:
 
     def _custom_units(self, custom_units: list[tuple[etree._Element, Level]]) -> None:
         """Rule 6: each customUnit is defined as a `unit` with that id in a `unitList`, in any namespace."""
-        units = _with_outermost(self._root, "unitList", "{*}unitList", "{*}unit")
+        units = list(_with_outermost(self._root, "unitList", "{*}unitList", "{*}unit"))
         defined = {(unit.get("id") or "").strip(): unit for unit, unit_list in units if unit_list is not None}
+        without_id = {unit.get("name") for unit, _ in units if unit.get("id") is None}
         for element, level in custom_units:
             if len(self.found) >= _MAX_FOUND:
                 return
@@ -179,6 +182,8 @@ class EmlRules:
             definition = f'<unit id="{_shown(value)}" …> in a unitList'
             remedy = f"Define it in additionalMetadata, as {definition}, or use a standardUnit."
             remedy = self._similar("unit", value, defined) or remedy
+            if value in without_id:
+                remedy = f'Its definition has no id: write <unit id="{_shown(value)}" name="{_shown(value)}" …>.'
             self._add("eml.custom-unit-undefined", message, remedy, element, level)
 
     def _similar(self, what: str, named: str | None, known: dict[str, etree._Element]) -> str:

@@ -313,16 +313,22 @@ def _children(error: Any) -> ElementFinding:
         rule = "schema.unexpected-element"
         message = f"{name} is not known inside {_name(parent)} at this place."
         remedy = f"{_meant(name, order)} {_allowed(order, parent, model)}"
-        return _Unknown(rule, message, remedy, child, wrappers=tuple(_wrappers(name, model)))
+        wrappers = tuple(_wrappers(name, model))
+        if _name(parent) == "additionalMetadata" and not remedy.startswith("Did you mean"):
+            # EML 2.0 has no such element here: https://github.com/NCEAS/eml/issues/199
+            wrappers = ("metadata",)
+        return _Unknown(rule, message, remedy, child, wrappers=wrappers)
     later = _first_later_sibling(child, model)
     if later is not None:
-        message = f"{name} stands after {later}, and must come before it."
-        remedy = f"Move {name} before {later}. {_allowed(order, parent, model)}"
-        return ElementFinding("schema.wrong-order", message, remedy, child)
+        return _too_late(child, later, _allowed(order, parent, model))
     is_repeated = next(child.itersiblings(str(child.tag), preceding=True), None) is not None
     # bounded: the elements that a schema knows inside of this one
     missing = [tag for tag in expected if tag not in order or order.index(tag) < order.index(name)]
     if missing and not is_repeated:
+        names = set(missing)
+        late = next((sibling for sibling in child.itersiblings("*") if _name(sibling) in names), None)
+        if late is not None:
+            return _too_late(late, name)
         message = f"Before {name}, {_name(parent)} lacks {_any_of(missing)}."
         return ElementFinding("schema.missing-element", message, f"Add {_any_of(missing)} before {name}.", child)
     before = next(child.itersiblings("*", preceding=True), None)
@@ -330,6 +336,13 @@ def _children(error: Any) -> ElementFinding:
     message = f"{name} is one too many: {_name(parent)} does not take {another}."
     remedy = f"Remove it, or move it to where it belongs. {_allowed(order, parent, model)}"
     return ElementFinding("schema.too-many-elements", message, remedy, child)
+
+
+def _too_late(element: etree._Element, other: str, allowed: str = "") -> ElementFinding:
+    """An element that stands after a sibling, and must come before it."""
+    message = f"{_name(element)} stands after {other}, and must come before it."
+    remedy = f"Move {_name(element)} before {other}. {allowed}".rstrip()
+    return ElementFinding("schema.wrong-order", message, remedy, element)
 
 
 @frozen
@@ -462,7 +475,8 @@ def _attributes(fault: _Fault) -> ElementFinding:
         message = f"{_name(fault.element)} lacks the attribute {attribute}."
         return ElementFinding("schema.missing-attribute", message, f'Add {attribute}="…" to it.', fault.element)
     message = f"{_name(fault.element)} may not have the attribute {attribute}."
-    return ElementFinding("schema.unexpected-attribute", message, "Remove it, or check its spelling.", fault.element)
+    remedy = _meant(attribute, [_local(known) for known in fault.validator if known])
+    return ElementFinding("schema.unexpected-attribute", message, remedy, fault.element)
 
 
 def _enumeration(fault: _Fault) -> ElementFinding:

@@ -14,6 +14,7 @@ from lxml import etree
 from metaharvest.model import Level, ListedDocument
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.text import one_line
+from metaharvest.validation.formats import format_of
 from metaharvest.validation.places import ElementFinding
 from metaharvest.validation.schemas import VERSIONS, EmlVersion
 
@@ -45,7 +46,13 @@ def not_eml_finding(root: etree._Element, document_type: str) -> ElementFinding:
     if document_type.strip() and document_type.strip() not in VERSIONS:
         listed = one_line(document_type, 200)
         message += f" The harvest list gives its type as '{listed}', which this harvester does not accept either."
-    return ElementFinding("eml.not-eml", message, _right_root(name.localname, namespace), root)
+    remedy = _right_root(name.localname, namespace)
+    if (other := format_of(root)) is not None:
+        remedy = (
+            f"This seems to be a document of {other.name}. Put an EML document there, or ask the administrator "
+            "whether documents of this type are accepted, too."
+        )
+    return ElementFinding("eml.not-eml", message, remedy, root)
 
 
 def meant_namespace(root: etree._Element) -> str:
