@@ -154,3 +154,10 @@ def test_an_error_in_a_thread_of_its_own_is_raised(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Validator, "_verdict", fail)
     with pytest.raises(ZeroDivisionError):
         check(eml("2.2.0", f"<!--{'x' * 60_000}-->"))
+
+
+def test_the_remedy_for_an_older_package_id_warns_of_a_change_after_the_harvest() -> None:
+    verdict = VALIDATOR.check(eml("2.2.0", package_id="alder.1.1"), listed("2.2.0", "alder.1.2"))
+    [finding] = verdict.findings
+    assert finding.message.endswith("Only the revision differs.")
+    assert finding.remedy.endswith("Once the document is harvested, write it with the next revision.")

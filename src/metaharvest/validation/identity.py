@@ -187,4 +187,9 @@ def _about_revision(own: int, document: ListedDocument) -> str:
             bump,
         )
     build = todo("lists.build")
-    return Remedy('Write packageId="{}". {} does so whenever a document has changed.', document.docid, build)
+    return Remedy(
+        'Write packageId="{}". {} does so whenever a document has changed. '
+        "Once the document is harvested, write it with the next revision.",
+        document.docid,
+        build,
+    )
