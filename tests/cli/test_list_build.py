@@ -824,7 +824,8 @@ def test_the_base_url_is_where_the_folder_is(tmp_path: Path, base: str, url: str
         ("https://", "no host name"),
         ("https://user:geheim@www.example.org/", "it has a user name"),
         ("https://www.example.org/eml#top", "after #"),
-        ("https://www.example.org/a b/", "a space"),
+        ("https://www.example.org/a b/", "'https://www.example.org/a%20b/' cannot be used: it contains a space"),
+        ("https://www.example.org/eml/harvest-list.xml", "it is the address of a file"),
         ("", "does not begin with"),
     ],
 )

@@ -132,6 +132,13 @@ def test_what_cannot_be_listed_is_told_and_the_others_are_added(site: SiteFolder
     assert docids(site) == ["alder.1.4", "alder.2.1", "alder.7.1"]
 
 
+def test_a_file_that_is_not_there_gets_a_remedy_about_its_name(site: SiteFolder) -> None:
+    told = said("list", "add", site.list_file, site.path / "gone.xml", "--base-url", BASE)
+    assert told.code == 1
+    assert "The file cannot be read: No such file or directory." in told.out
+    assert "What to do: Check the name of the file, with its ending, and the folder." in told.out
+
+
 def test_nothing_is_written_if_nothing_can_be_added(site: SiteFolder) -> None:
     before, doi = site.list_file.read_bytes(), site.put("doi.xml", "doi:10.5072/FK2")
     assert said("list", "add", site.path / "new.xml", doi, "--base-url", BASE).code == 1

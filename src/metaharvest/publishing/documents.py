@@ -235,6 +235,8 @@ def _content(path: Path) -> bytes:
         return read_file(path, _LARGEST)
     except OSError as error:
         remedy = "Let the user who makes the list read it, or leave it out with --exclude."
+        if isinstance(error, FileNotFoundError):
+            remedy = "Check the name of the file, with its ending, and the folder."
         found = Finding("build.unreadable", f"The file cannot be read: {error.strerror}.", remedy)
         raise NotListable(found) from error
 

@@ -57,8 +57,12 @@ def base_url(text: str, example: str = "https://www.example.org/eml/") -> BaseUr
     if address.username is not None:
         raise _bad_base(example, stripped, "it has a user name, and everybody can read a harvest list")
     parts = urlsplit(stripped)
-    if parts.fragment or any(character.isspace() for character in stripped):
-        raise _bad_base(example, stripped, "it contains a space, or a part after #")
+    if any(character.isspace() for character in stripped):
+        raise _bad_base(example, stripped, "it contains a space, which is written %20, as it is shown here")
+    if parts.fragment:
+        raise _bad_base(example, stripped, "it has a part after #")
+    if parts.path.lower().endswith(".xml") and not parts.query:
+        raise _bad_base(example, stripped, "it is the address of a file")
     return BaseUrl(stripped if parts.query or stripped.endswith(("/", "?")) else f"{stripped}/")
 
 
