@@ -530,6 +530,11 @@ def test_what_stands_before_the_list_is_told(head: str, said: str) -> None:
     assert said in found.message
 
 
+def test_a_declaration_in_capital_letters_is_told() -> None:
+    found = problem(harvest_list(entry(), head='<?XML version="1.0"?>\n'))
+    assert (found.message, found.line) == ("The line <?xml …?> has capital letters.", 1)
+
+
 def test_a_compressed_list_is_told_as_that() -> None:
     found = problem(gzip.compress(harvest_list(entry()).encode()))
     assert (found.rule, found.excerpt) == ("list.not-well-formed", "")

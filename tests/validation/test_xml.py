@@ -64,6 +64,8 @@ def with_title(title: bytes) -> bytes:
         (ONE_LINE + ONE_LINE, "xml.content-after-root", 1, "another one begins here"),
         (GOOD.replace(b"\n", b"\r") * 2, "xml.content-after-root", None, "another one begins here"),
         (b"<br />\n" + GOOD, "xml.declaration-not-first", 2, "very first"),
+        (b"<br />\n<b>Warning</b>: mysqli_connect()<br />\n" + GOOD, "xml.not-xml", 2, "such as an error of PHP"),
+        (GOOD.replace(b"<?xml", b"<?XML"), "xml.bad-declaration", 1, "capital letters"),
         (with_title(b'<?xml version="1.0"?>'), "xml.declaration-not-first", 4, "in the middle"),
         (gzip.compress(GOOD), "xml.not-xml", None, "compressed file (gzip)"),
         (b"PK\x03\x04\x14\0" + GOOD, "xml.not-xml", None, "compressed file (zip)"),

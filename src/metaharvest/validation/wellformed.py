@@ -300,6 +300,11 @@ def _parser_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
                 finding = _second_document(finding)
             elif before is not None:
                 finding = _second_declaration(finding)
+        elif finding.rule == "xml.content-after-root" and content.lstrip()[:3].lower() == b"<br":
+            message = "The document begins with a message of a program, such as an error of PHP."
+            remedy = "Whoever runs the program that writes the document has to correct what the message says."
+            yield _finding_at(_clamped(finding.line or 1, 1, lines), "xml.not-xml", message, remedy)
+            return
         elif finding.rule == "xml.not-xml" and lines[0].startswith("\ufeff"):
             message = "The document begins with two byte order marks, which editors do not show."
             remedy = "Save it as UTF-8 without a byte order mark; a program that joins texts may leave one in each."

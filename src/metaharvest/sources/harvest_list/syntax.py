@@ -228,6 +228,9 @@ def _invalid_token(source: SourceText, offset: int, before: str, after: str, ins
     if byte is not None and byte < 32 and byte not in (9, 10, 13):
         message = f"This line contains the character U+{byte:04X}, which XML does not allow."
         remedy = "Take the character out."
+    elif before.lower().endswith("<?xml"):
+        message = "The line <?xml …?> has capital letters."
+        remedy = 'Write <?xml version="1.0" encoding="UTF-8"?>, in small letters.'
     elif before.endswith("<"):
         message, remedy = "`<` in a text must be written `&lt;`.", "Write `&lt;`."
     elif before.endswith("--"):
