@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metaharvest.model import Level, Verdict
+from metaharvest.validation.identity import nearest_docid
 from metaharvest.validation.validator import Validator
 from support.eml_documents import NAMESPACES, NUMBERS, VALIDATOR, eml, listed
 
@@ -154,6 +155,20 @@ def test_an_error_in_a_thread_of_its_own_is_raised(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Validator, "_verdict", fail)
     with pytest.raises(ZeroDivisionError):
         check(eml("2.2.0", f"<!--{'x' * 60_000}-->"))
+
+
+@pytest.mark.parametrize(
+    ("package_id", "meant"),
+    [
+        ("alder.10", "alder.10.1"),
+        ("alder.2.1.3", ""),
+        ("alder creek.5.2", "alder-creek.5.2"),
+        ("alder.-7.1", ""),
+        ("alder.99999999999999999999.1", ""),
+    ],
+)
+def test_a_docid_is_suggested_only_where_it_is_clear(package_id: str, meant: str) -> None:
+    assert nearest_docid(package_id) == meant
 
 
 def test_the_remedy_for_an_older_package_id_warns_of_a_change_after_the_harvest() -> None:

@@ -27,6 +27,7 @@ _SCOPED = re.compile(r"(.+)\.(0|[1-9][0-9]{0,18})\.(0|[1-9][0-9]{0,18})", re.DOT
 
 _NEARLY = re.compile(r"(.{1,200}?)\.([0-9]{1,18})(?:\.([0-9]{1,18}))?", re.DOTALL)
 _SCOPE = re.compile(r"[A-Za-z0-9_.\-]+")
+_ENDS_IN_NUMBER = re.compile(r"\.-?[0-9]+$")
 _OTHER_KIND = re.compile(r"(?:doi:|https?:|ftp:|urn:|10\.[0-9]{4}|[0-9a-f]{8}-[0-9a-f]{4}-)", re.IGNORECASE)
 """The beginnings of identifiers of other kinds: DOIs, URLs, URNs, UUIDs."""
 
@@ -102,7 +103,7 @@ def nearest_docid(package_id: str) -> str:
     if parts is None or _OTHER_KIND.match(package_id):
         return ""
     scope = re.sub(r"\s+", "-", parts[1])
-    if not _SCOPE.fullmatch(scope):
+    if not _SCOPE.fullmatch(scope) or (parts[3] is None and _ENDS_IN_NUMBER.search(scope)):
         return ""
     docid = f"{scope}.{int(parts[2])}.{int(parts[3] or 1)}"
     return docid if docid != package_id and _SCOPED.fullmatch(docid) else ""
