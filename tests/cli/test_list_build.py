@@ -887,6 +887,18 @@ def test_json_says_everything_about_every_entry(site: SiteFolder) -> None:
     }
 
 
+def test_a_list_with_another_name_is_named_where_a_new_list_begins(tmp_path: Path) -> None:
+    site = SiteFolder(tmp_path)
+    site.put("rain.xml", "alder.1.1")
+    site.build("-o", site.path / "our list.xml")
+    told = site.built()
+    assert problems(told) == [("our list.xml", "build.list-instead")]
+    [finding] = told["findings"]
+    assert finding["level"] == "warning"
+    assert f"-o '{site.path / 'our list.xml'}'" in finding["remedy"]
+    assert problems(site.built()) == [], "the new list goes on"
+
+
 def test_another_remedy_is_another_problem(site: SiteFolder) -> None:
     site.put("gauge.xml", "gauge")
     site.put("no-revision.xml", "alder.61")

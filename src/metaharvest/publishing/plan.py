@@ -130,12 +130,14 @@ def plan_build(request: BuildRequest) -> ListPlan:
         ),
         lambda entry: not entry.document.url.startswith(request.base.text),
     )
+    others = [] if stored.list_file.entries else [problems.other_list(request.folder, file) for file in contents.lists]
+    findings = [*contents.findings, *choice.findings, *entries.findings, *others]
     return ListPlan(
         stored,
         entries.list_file(keep_order=request.keep_order),
         tuple(sorted(entries.changes, key=lambda change: place_of(change.document))),
         tuple(entries.rewrites),
-        tuple(sorted([*contents.findings, *choice.findings, *entries.findings], key=lambda found: found.file)),
+        tuple(sorted(findings, key=lambda found: found.file)),
         tuple(sorted([*contents.passed_over, *contents.lists])),
     )
 

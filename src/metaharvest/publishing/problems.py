@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
 from metaharvest.model import Finding, Level
 from metaharvest.publishing.documents import SiteDocument, read_again
 from metaharvest.publishing.folder import FileFinding
@@ -62,6 +65,13 @@ def not_written(document: SiteDocument, docid: str, reason: str) -> FileFinding:
     """For a packageId that could not be written."""
     message = f"The packageId could not be written: {reason}."
     return _at_root(document, "build.not-written", message, f'Write packageId="{docid}" yourself.')
+
+
+def other_list(folder: Path, file: str) -> FileFinding:
+    """For a harvest list with another name than the list that begins."""
+    message = "This is a harvest list with another name: the list that begins here has no revisions from it."
+    remedy = f"To go on with the old list, add this option: -o {shlex.quote(one_line(str(folder / file), 300))}."
+    return FileFinding(file, Finding("build.list-instead", message, remedy, Level.WARNING))
 
 
 def listed_again(file: str, docid: str, number: int) -> FileFinding:
