@@ -124,6 +124,14 @@ def test_a_default_namespace_in_place_of_a_prefix_is_explained() -> None:
     assert "xmlns:eml" in finding.remedy
 
 
+def test_a_default_namespace_is_explained_in_a_large_document_too() -> None:
+    document = eml("2.2.0", after=f"<!-- {'x' * 1_000_000} -->").replace(b"eml:eml", b"eml")
+    [finding] = check("2.2.0", document.replace(b"xmlns:eml", b"xmlns")).findings
+
+    assert finding.xpath == "/eml/dataset"
+    assert "should be in none" in finding.message
+
+
 @every_version
 @pytest.mark.parametrize(
     ("unit", "said"),

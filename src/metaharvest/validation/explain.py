@@ -559,8 +559,11 @@ def _builtins(validator: Any) -> set[str]:
 
 def _from_libxml2(entry: Any, element: etree._Element | None) -> ElementFinding:
     is_eml = element is not None and etree.QName(element.getroottree().getroot()).namespace in VERSIONS
-    if element is not None and is_eml and is_taken_for_protocol(element):
-        return _taken_for_protocol(element)
+    if element is not None and is_eml:
+        if is_taken_for_protocol(element):
+            return _taken_for_protocol(element)
+        if element.getparent() is not None and etree.QName(element).namespace in VERSIONS:
+            return _in_another_namespace(element, None)
     rule, message, remedy = schema_error_in_words(str(entry.message))
     return ElementFinding(rule, message, remedy, element)
 
