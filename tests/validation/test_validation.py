@@ -171,6 +171,12 @@ def test_a_docid_is_suggested_only_where_it_is_clear(package_id: str, meant: str
     assert nearest_docid(package_id) == meant
 
 
+def test_a_package_id_with_other_capital_letters_says_so() -> None:
+    [finding] = VALIDATOR.check(eml("2.2.0", package_id="Alder.1.1"), listed("2.2.0", "alder.1.1")).findings
+    assert finding.message.endswith("calls the document alder.1.1. Only capital and small letters differ.")
+    assert finding.remedy == 'Write packageId="alder.1.1", or correct the docid in the harvest list.'
+
+
 def test_the_remedy_for_an_older_package_id_warns_of_a_change_after_the_harvest() -> None:
     verdict = VALIDATOR.check(eml("2.2.0", package_id="alder.1.1"), listed("2.2.0", "alder.1.2"))
     [finding] = verdict.findings

@@ -174,6 +174,8 @@ def package_id_findings(root: etree._Element, document: ListedDocument, level: L
     elif f"{scoped[1]}.{scoped[2]}" == document.document_id:
         message += " Only the revision differs."
         remedy = _about_revision(int(scoped[3]), document)
+    elif found.lower() == docid.lower():
+        message += " Only capital and small letters differ."
     return [ElementFinding("eml.package-id-mismatch", message, remedy, root, level)]
 
 
