@@ -75,6 +75,14 @@ def test_a_list_in_a_file_names_documents_beside_itself(folder: Path) -> None:
     )
 
 
+def test_a_path_of_windows_in_a_list_gets_its_remedy(folder: Path) -> None:
+    put(folder, {"eml/a.1.1.xml": eml("a.1.1"), "list.xml": harvest_list([("a.1.1", "eml\\a.1.1.xml")])})
+    said = check("list.xml")
+    assert said.code == 1
+    assert "error  file.missing  a.1.1" in said.out
+    assert "What to do: Write / in place of \\ in the URL." in said.out
+
+
 def test_a_list_that_notepad_saved_as_utf_16_is_known_as_a_list(folder: Path) -> None:
     text = local_list("a.1.1").decode().replace('"1.0"', '"1.0" encoding="UTF-8"')
     put(folder, {"list.xml": text.encode("utf-16")})

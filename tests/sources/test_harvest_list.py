@@ -715,7 +715,7 @@ async def listed(source: Source) -> list[ListedDocument]:
     ("path", "status", "remedy"),
     [
         ("/a\\b.xml", 404, "Write / in place of \\ in the URL."),
-        ("/no#1.xml", 404, "The server does not get what follows a #."),
+        ("/no#1.xml", 404, "A # ends the name of the file in a URL."),
         ("/100%.xml", 400, "If the name of the file has a %, write it as %25 in the URL."),
         ("/a%20b.xml", 404, "Put the document where the URL says"),
     ],

@@ -125,7 +125,8 @@ async def fetch_document(
             known=known,
         )
     except FetchError as error:
-        if error.status in (400, 404) and (hint := _url_advice(document.url)):
+        leads_nowhere = error.status in (400, 404) or any(each.rule == "file.missing" for each in error.findings)
+        if leads_nowhere and (hint := _url_advice(document.url)):
             error.findings = tuple(replace(each, remedy=hint) for each in error.findings)
         raise
     title = html_title(content[:_HEAD])
@@ -144,7 +145,7 @@ def _url_advice(url: str) -> str:
     if _BARE_PERCENT.search(name):
         return "If the name of the file has a %, write it as %25 in the URL."
     if "#" in name:
-        return "The server does not get what follows a #. If the name of the file has it, write it as %23 in the URL."
+        return "A # ends the name of the file in a URL. If the name has it, write it as %23."
     return ""
 
 
