@@ -146,11 +146,10 @@ class CurlHandle:
         self._set_policy(policy)
         if isinstance(trust, bytes):
             self.curl.setopt(pycurl.CAINFO_BLOB, trust)
+            self.curl.setopt(pycurl.PROXY_CAINFO_BLOB, trust)
         else:
             self.curl.setopt(pycurl.CAINFO, str(trust))
-        if policy.proxy:
-            content = trust if isinstance(trust, bytes) else trust.read_bytes()
-            self.curl.setopt(pycurl.PROXY_CAINFO_BLOB, content)
+            self.curl.setopt(pycurl.PROXY_CAINFO, str(trust))
 
     def close(self) -> None:
         """Free the handle, also in the middle of an exchange; its connections belong to the multi handle."""
