@@ -74,4 +74,4 @@ def test_the_sentence_has_the_reason_of_the_server(
 def test_a_password_that_the_protocol_cannot_carry_is_named_as_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     with mail_server("PLAIN", "235 ok") as port:
         said = said_of(port, monkeypatch, "offen-süß")
-    assert said == "cannot be given mail.username and mail.password: they may have ASCII characters only."
+    assert said == "takes mail.username and mail.password in ASCII characters only."

@@ -181,7 +181,7 @@ _DELIVERIES = Base.metadata.tables[ReportDelivery.__tablename__]
 
 
 def backend_for(settings: Settings, is_hurried: Callable[[], bool] = lambda: True) -> MailBackend:
-    """The mail backend that the settings name; it must be closed. `is_hurried`: a person waits, or a run must end."""
+    """The mail backend that the settings name; it must be closed. `is_hurried`: see SmtpServer."""
     if settings.mail.backend == "maildir":
         return Maildir(settings.path(settings.mail.folder))
     return SmtpServer(settings, is_hurried)

@@ -39,7 +39,7 @@ _TLS_PORT = 465
 class SmtpServer:
     """A mail server. One session serves many messages and is opened again if the server closes it.
 
-    `is_hurried`: nobody waits longer than the settings say for the answer to a message.
+    `is_hurried`: true if a person waits, or the run must end. Then the answer to a message must come within `timeout`.
     """
 
     at_once = 1
@@ -49,7 +49,7 @@ class SmtpServer:
         self._settings: MailSettings = settings.mail
         self._folder = settings.folder
         self._where = f"{settings.mail.host}, port {settings.mail.port}"
-        self._session: SmtpClient | SmtpTlsClient | None = None
+        self._session: smtplib.SMTP | None = None
         self._secret = ""
         self._failures = 0
 
@@ -65,7 +65,8 @@ class SmtpServer:
         except SettingsError as error:
             return [Attempt("queued", one_line(str(error), 1000), stop=True)]
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            was_open, sentence = self._session is not None, self._sentence(error)
+            was_open = self._session is not None
+            sentence = self._sentence(error)
             self._drop()
             self._failures += 1
             return [Attempt("queued", sentence, stop=not was_open or self._failures > 1)]
@@ -107,19 +108,20 @@ class SmtpServer:
         code, text = session.rcpt(address)
         if code not in (250, 251):
             return replace(self._failed(_lasting(code), code, text), put_off=400 <= code < 500)
-        session.patience = 0.0 if self._is_hurried() else _AFTER_MESSAGE
+        if not self._is_hurried():
+            session.timeout = max(session.timeout, _AFTER_MESSAGE)
         try:
             code, text = session.data(letter.content)
         except smtplib.SMTPDataError as error:
             code, text = error.smtp_code, _as_bytes(error.smtp_error)
-        session.patience = 0.0
+        session.timeout = self._settings.timeout
         return Attempt("sent") if 200 <= code < 300 else self._failed(_lasting(code), code, text)
 
-    def _connected(self) -> SmtpClient | SmtpTlsClient:
+    def _connected(self) -> smtplib.SMTP:
         self._session = session = self._session or self._open()
         return session
 
-    def _begin(self, letter: Letter, address: str) -> tuple[SmtpClient | SmtpTlsClient, int, bytes]:
+    def _begin(self, letter: Letter, address: str) -> tuple[smtplib.SMTP, int, bytes]:
         """Open the transaction, in a new session if the server has closed the one that served the last message."""
         if self._session is not None:
             with suppress(smtplib.SMTPServerDisconnected, OSError):
@@ -145,13 +147,12 @@ class SmtpServer:
             self._drop()
         return Attempt(status, self._answer(code, text), by_server=status == "refused")
 
-    def _open(self) -> SmtpClient | SmtpTlsClient:
+    def _open(self) -> smtplib.SMTP:
         mail = self._settings
         context = self._context()
         self._secret = resolve_secret(mail.password, self._folder)
-        session: SmtpClient | SmtpTlsClient
         if mail.security == "tls":
-            session = SmtpTlsClient(mail.host, mail.port, timeout=mail.timeout, context=context)
+            session: smtplib.SMTP = SmtpTlsClient(mail.host, mail.port, timeout=mail.timeout, context=context)
         else:
             session = SmtpClient(mail.host, mail.port, timeout=mail.timeout)
         try:
@@ -206,7 +207,7 @@ class SmtpServer:
             case smtplib.SMTPException() if str(error).startswith("No suitable authentication method"):
                 fault = "offers no login with a user name and a password (CRAM-MD5, PLAIN, LOGIN)."
             case UnicodeEncodeError():
-                fault = "cannot be given mail.username and mail.password: they may have ASCII characters only."
+                fault = "takes mail.username and mail.password in ASCII characters only."
             case smtplib.SMTPServerDisconnected() if isinstance(error.__context__, AnswerTooLong):
                 fault = f"gave an answer of more than {LONGEST_ANSWER:,} bytes, which was not read to its end."
             case smtplib.SMTPServerDisconnected() if not isinstance(error.__context__, TimeoutError):
@@ -217,7 +218,7 @@ class SmtpServer:
             case ssl.SSLError():
                 fault = f"does not speak TLS as mail.security asks for: {error.reason or error}."
             case TimeoutError() | smtplib.SMTPServerDisconnected():
-                seconds = max(self._settings.timeout, self._session.patience if self._session else 0.0)
+                seconds = self._session.timeout if self._session else self._settings.timeout
                 fault = f"did not answer within {seconds:g} seconds."
                 if self._settings.port == _TLS_PORT and self._settings.security != "tls":
                     fault += f' On port {_TLS_PORT}, mail.security is usually "tls".'
@@ -252,7 +253,7 @@ LONGEST_ANSWER = 65_536
 _PIECE = 4_096
 
 _AFTER_MESSAGE = 600.0
-"""Seconds for the answer to a message, at least: RFC 5321, 4.5.3.2.6. Who gives up early sends the message twice."""
+"""Seconds for the answer to a message, at least: RFC 5321, 4.5.3.2.6. A client that gives up early sends it twice."""
 
 
 class AnswerTooLong(OSError):
@@ -269,7 +270,7 @@ class _AnswerReader:
         self._ends = 0.0
 
     def begin(self, seconds: float) -> None:
-        """The next line is the first one of an answer, which must be whole in this time."""
+        """The next line is the first one of an answer, which must be whole after `seconds`."""
         self._read = 0
         self._ends = time.monotonic() + seconds
 
@@ -306,14 +307,12 @@ class _BoundedAnswers:
     file: _AnswerReader | None
     sock: socket.socket
     timeout: float
-    patience = 0.0
-    """Seconds for the next answers, if they are more than `timeout`."""
 
     def getreply(self) -> tuple[int, bytes]:
         """Code and text of an answer. Raises SMTPServerDisconnected, whose context has the reason."""
         if self.file is None:
             self.file = _AnswerReader(self.sock)
-        self.file.begin(max(self.timeout, self.patience))
+        self.file.begin(self.timeout)
         return super().getreply()  # type: ignore[misc, no-any-return]
 
 
