@@ -24,18 +24,18 @@ class Rule:
     is_ours: bool = False
 
 
-OURS = "You need to do nothing: the administrator of the harvester gets a report too, and corrects it."
+NOTHING_TO_DO = "You need to do nothing: the administrator of the harvester gets a report too, and corrects it."
 """The remedy for contacts where only the administrator can do something."""
 
 
 def _by_administrator(title: str, cause: str, remedy: str) -> Rule:
     """A rule whose findings only the administrator can do something about."""
-    return Rule(title, cause, remedy, for_contact=OURS)
+    return Rule(title, cause, remedy, for_contact=NOTHING_TO_DO)
 
 
 def _of_ours(title: str, cause: str, remedy: str) -> Rule:
     """Such a rule about the harvester's own files, settings and targets."""
-    return Rule(title, cause, remedy, for_contact=OURS, is_ours=True)
+    return Rule(title, cause, remedy, for_contact=NOTHING_TO_DO, is_ours=True)
 
 
 RULES: dict[str, Rule] = {

@@ -43,7 +43,7 @@ from metaharvest.reports.problem_history import (
     standing,
 )
 from metaharvest.reports.start_here import Step, first_steps
-from metaharvest.rules import OURS
+from metaharvest.rules import NOTHING_TO_DO
 from metaharvest.sites.page_link import page_address
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import counted, joined, one_line, shown_url
@@ -214,7 +214,7 @@ def _check_page(settings: Settings, schedule: Site | None) -> str:
 
 def _start_here(groups: _Groups, rehearsal: str, page: str) -> tuple[Step, ...]:
     steps = first_steps(groups)
-    if not rehearsal or all(step.todo == OURS for step in steps):
+    if not rehearsal or all(step.todo == NOTHING_TO_DO for step in steps):
         return steps
     ways = f"`{rehearsal}` writes nothing." + (f" Without the program: {page}" if page else "")
     return (*steps, Step("Check your correction before the next harvest.", ways))

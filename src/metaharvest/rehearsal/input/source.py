@@ -25,12 +25,7 @@ from metaharvest.rehearsal.input.arguments import Given, GivenDocuments, GivenLi
 from metaharvest.rehearsal.input.listed_files import base_of_list
 from metaharvest.sources.base import Listing
 from metaharvest.sources.charset import apply_charset
-from metaharvest.sources.harvest_list.source import (
-    fetch_document,
-    read_list,
-    redirected,
-    scope_and_identifier,
-)
+from metaharvest.sources.harvest_list.source import fetch_document, read_list, redirect_words, scope_and_identifier
 from metaharvest.sources.roots import as_listed, read_root
 from metaharvest.text import one_line
 
@@ -154,11 +149,11 @@ class GivenSource:
             await asyncio.to_thread(self._remember, self._given.file.path)
             listed = _read(_opened(self._given.file.path), base=self._given.file.base)
             return Listing(_from_files(listed, self._given.files))
-        file, origin = await self._fetched_list(self._given, seconds)
+        file, redirect = await self._fetched_list(self._given, seconds)
         root = await asyncio.to_thread(read_root, file)
         if root.is_list or not root.name or root.name.lower() == "html" or self._is_site:
             await asyncio.to_thread(self._remember, self._copies.place(self._given.url))
-            return Listing(_read(file, files_allowed=self._site.file_folder is not None, origin=origin))
+            return Listing(_read(file, files_allowed=self._site.file_folder is not None, redirect=redirect))
         file.close()
         document = replace(as_listed(root, self._given.url, self._given.shown), by_itself=True)
         self._by_itself = {document.url: document}
@@ -247,7 +242,7 @@ class GivenSource:
             with suppress(OSError):
                 place.unlink()
             raise
-        return file, redirected(given.url, response.url)
+        return file, redirect_words(given.url, response.url)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -258,9 +253,11 @@ def _opened(path: Path) -> BinaryIO:
         raise FetchError(Finding("list.file", message, "Check the file's name and permissions.")) from error
 
 
-def _read(file: BinaryIO, *, files_allowed: bool = True, base: str = "", origin: str = "") -> Iterator[ListedDocument]:
+def _read(
+    file: BinaryIO, *, files_allowed: bool = True, base: str = "", redirect: str = ""
+) -> Iterator[ListedDocument]:
     with file:
-        yield from read_list(file, files_allowed=files_allowed, base=base, origin=origin)
+        yield from read_list(file, files_allowed=files_allowed, base=base, redirect=redirect)
 
 
 def _from_files(listed: Iterable[ListedDocument], files: Mapping[str, LocalFile]) -> Iterator[ListedDocument]:

@@ -65,7 +65,7 @@ class HarvestListSource:
             etag, last_modified = response.etag or known.etag, response.last_modified or known.last_modified
             return Listing(None, ListVersion(_header(etag), _header(last_modified), known.sha256))
         version = ListVersion(_header(response.etag), _header(response.last_modified), response.sha256)
-        listed = _read(spool, self._site, redirected(self._site.list_url, response.url))
+        listed = _read(spool, self._site, redirect_words(self._site.list_url, response.url))
         return Listing(listed, version, await self._forbidden(self._site.list_url))
 
     async def _forbidden(self, url: str) -> tuple[Finding, ...]:
@@ -131,7 +131,7 @@ async def fetch_document(
         raise
     title = html_title(content[:_HEAD])
     if title is not None:
-        finding = _html_instead(title, document.url, redirected(document.url, response.url))
+        finding = _html_instead(title, document.url, redirect_words(document.url, response.url))
         raise FetchError(finding, seconds=response.seconds)
     etag, last_modified = _header(response.etag), _header(response.last_modified)
     return FetchedDocument(document, content, response.sha256, response.seconds, etag=etag, last_modified=last_modified)
@@ -161,28 +161,28 @@ def _header(value: str | None) -> str | None:
     return value if value and len(value) <= _HEADER and value.isascii() and value.isprintable() else None
 
 
-def redirected(url: str, final: str) -> str:
-    """The words about a redirect from `url` to `final`, the address of an answer; empty if there was none."""
+def redirect_words(url: str, final: str) -> str:
+    """The words about a redirect from `url` to `final`, the address of an answer; empty without a redirect."""
     is_same = final in (without_login(url), shown_url(url))
     return "" if is_same else f" (redirected to {one_line(shown_url(final), 200)})"
 
 
-def _read(file: BinaryIO, site: Site, origin: str) -> Iterator[ListedDocument]:
+def _read(file: BinaryIO, site: Site, redirect: str) -> Iterator[ListedDocument]:
     with file:
-        yield from read_list(file, files_allowed=site.file_folder is not None, origin=origin)
+        yield from read_list(file, files_allowed=site.file_folder is not None, redirect=redirect)
 
 
 def read_list(
-    file: BinaryIO, *, files_allowed: bool = False, base: str = "", origin: str = ""
+    file: BinaryIO, *, files_allowed: bool = False, base: str = "", redirect: str = ""
 ) -> Iterator[ListedDocument]:
     """The documents of the harvest list in `file` (open for reading, seekable), in its order, in bounded memory.
 
-    `files_allowed`: it may name documents by file: URLs; with `base` also relative to that URL. `origin`: see
-    redirected(). Raises ListError with every problem (at most 100, then their number) at the end: only a complete
+    `files_allowed`: it may name documents by file: URLs; with `base` also relative to that URL. `redirect`: see
+    redirect_words(). Raises ListError with every problem (at most 100, then their number) at the end: only a complete
     iteration shows that the list is valid.
     """
     file.seek(0)
-    _refuse_what_is_no_list(file.read(_HEAD), origin)
+    _refuse_what_is_no_list(file.read(_HEAD), redirect)
     file.seek(0)
     parser = ListParser(file, files_allowed, base)
     reading = True
@@ -195,13 +195,13 @@ def read_list(
     parser.raise_for_problems()
 
 
-def _refuse_what_is_no_list(head: bytes, origin: str) -> None:
+def _refuse_what_is_no_list(head: bytes, redirect: str) -> None:
     if len(head) < _HEAD and not head.strip(b"\0 \t\r\n\xef\xbb\xbf\xff\xfe"):
         remedy = "Check whether the program that writes the list works, or whether the upload was complete."
         raise ListError(Finding("list.empty", "The list is empty: it contains no text at all.", remedy))
     title = html_title(head)
     if title is not None:
-        message = f"This is an HTML page{_titled(title)}{origin}, not a harvest list."
+        message = f"This is an HTML page{_titled(title)}{redirect}, not a harvest list."
         remedy = (
             "Check the list URL that is registered for your site, and open it in a browser where you are not logged "
             "in: it must give the XML itself."
@@ -209,13 +209,13 @@ def _refuse_what_is_no_list(head: bytes, origin: str) -> None:
         raise ListError(Finding("list.html-page", message, remedy, line=1))
 
 
-def _html_instead(title: str, url: str, origin: str) -> Finding:
+def _html_instead(title: str, url: str, redirect: str) -> Finding:
     page = "the XML document itself, not a page about it, a login page or an error page"
     if is_file_url(url):
         came, remedy = "The file is", f"Give {page}."
     else:
         came, remedy = "The server sent", f"Open the URL in a browser where you are not logged in: it must give {page}."
-    message = f"{came} an HTML page{_titled(title)}{origin} where the document was expected."
+    message = f"{came} an HTML page{_titled(title)}{redirect} where the document was expected."
     return Finding("http.html-page", message, remedy)
 
 
