@@ -76,7 +76,7 @@ _OURS_REFUSED = {
 """The end of the name of a TLS alert -> the fault of the certificate that we sent."""
 
 _NOT_REACHED = re.compile(r"Tunnel connection failed: 50[0234]\b")
-"""The words about a proxy that cannot reach the server: see _proxy() in fetch/error_messages.py."""
+"""The words if a proxy cannot reach the server: see _proxy() in fetch/error_messages.py."""
 
 Part = tuple[str | None, bytes | str, str]
 """A part of a multipart body: file name (None: a plain field), content, content type."""
@@ -114,7 +114,7 @@ class HttpAnswer:
         if self.status in (401, 403):
             return TargetError(Finding("target.login", said, _CHECK_LOGIN))
         if self.status == 407:
-            return TargetError(_proxy_does_not_work(where, said.removeprefix(where).strip(" .")), transient=True)
+            return TargetError(_proxy_does_not_work(where, f"answered {answered}"), transient=True)
         return TargetError(Finding("target.answer", said, _CHECK_URL))
 
 
