@@ -137,7 +137,7 @@ _MEASURED = 200
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)  # --help imports no model
+@dataclass(frozen=True, slots=True)  # not @frozen: --help imports no model
 class Column:
     """A column of a table. Of too many columns, those with the highest `rank` are left out first.
 

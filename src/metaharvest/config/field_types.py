@@ -45,7 +45,7 @@ _DATABASE_PASSWORD = re.compile(r"[\w+]+://[^:/]*:(?P<password>[^@]*)@")
 def check_email(address: str) -> str:
     """`address` trimmed; ValueError with a sentence if it is not one plain email address.
 
-    Marks of no shape are left out, as web pages and spreadsheets have them in the addresses that people copy.
+    Invisible marks are left out: people copy them with an address from web pages and spreadsheets.
     """
     text = without_marks(address).strip()
     local, _, domain = text.rpartition("@")

@@ -283,9 +283,9 @@ def _proxy(exchange: Exchange, given: Circumstances, where: str) -> Finding | No
         message = f"{where}: the harvester's proxy could not connect to {host} ({_words(exchange)})."
         return Finding("http.connection", message, "The server may be down. " + _TRY_LATER)
     refused = exchange.status == 407 or exchange.tunnel_status >= 300
-    # The encryption up to the proxy comes before its answer to CONNECT.
-    encrypted = given.settings.proxy.lower().startswith("https:") and not exchange.tunnel_status
-    codes = _PROXY_CODES | _TLS_CODES if encrypted else _PROXY_CODES
+    # TLS with the proxy begins before CONNECT, TLS with the site after it.
+    is_tls_of_proxy = given.settings.proxy.lower().startswith("https:") and not exchange.tunnel_status
+    codes = _PROXY_CODES | _TLS_CODES if is_tls_of_proxy else _PROXY_CODES
     if exchange.code not in codes and not refused:
         return None
     words = _status_words(exchange) if exchange.status == 407 else _words(exchange)
@@ -322,7 +322,7 @@ def _connection(exchange: Exchange, where: str, what: str) -> Finding:
 def _truncated(exchange: Exchange, where: str) -> Finding:
     of = f" of {exchange.announced:,} announced" if exchange.announced else ""
     what = "the compressed data have no end" if exchange.code == 0 else "the transfer broke off"
-    if not exchange.wire:  # the body is not sent as the headers say
+    if not exchange.wire:  # such as chunks that are announced, and not sent
         what += f" ({_words(exchange)})"
     message = f"{where} did not arrive whole: {what} after {exchange.wire:,} bytes{of}."
     return Finding("http.truncated", message, _TRY_LATER)

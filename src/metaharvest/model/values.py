@@ -1,4 +1,4 @@
-"""The decorator of values: dataclasses with slots, which the type checker keeps frozen."""
+"""The decorator of values: dataclasses with slots, whose fields never change."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def frozen(*, kw_only: bool) -> Callable[[_Class], _Class]: ...
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(class_: type | None = None, /, *, kw_only: bool = False) -> object:
-    """Make a class a dataclass whose objects are not changed.
+    """Make a dataclass of a class. The type checker refuses an assignment to a field.
 
-    dataclass(frozen=True) says so at run time, too. It takes five times as long to make an object, as it calls
-    object.__setattr__ for each field, and half as long again to make the class.
+    dataclass(frozen=True) refuses it at run time, too, but takes five times as long to make an object: it calls
+    object.__setattr__ for each field. It takes 1.5 times as long to make the class.
     """
     made = dataclass(slots=True, unsafe_hash=True, kw_only=kw_only)
     return made if class_ is None else made(class_)

@@ -56,7 +56,7 @@ from metaharvest.text import counted, joined, one_line
 _LOG, _DETAIL = HarvestLog, HarvestDetailLog
 
 _UNREACHABLE = frozenset({"http.dns", "http.connection", "http.timeout-connect", "http.proxy"})
-"""Rules of failures before a server has answered: if all sites have them, they may be our own network's."""
+"""Rules of failures before a server has answered. If all sites have them, our own network may be the cause."""
 
 _OWN_NETWORK = Step(
     "No site could be reached.",
@@ -140,9 +140,9 @@ class AdminView(View):
 
     `page` is the address of the run in the console, empty if the settings have no `url`.
 
-    `waits` are sentences about long waits: sites that are overdue, mail that does not leave, and about a clock that was
-    wrong. `asked` are sentences about requests of people: harvests, stops, sites to leave out. `start_here`: the first
-    steps; decisions that wait for a person come before all others.
+    `waits` are sentences about long waits (sites that are overdue, mail that does not leave, a long pause before the
+    run), and about a clock that was wrong. `asked` are sentences about requests of people: harvests, stops, sites to
+    leave out. `start_here`: the first steps; decisions that wait for a person come before all others.
     """
 
     start_here: tuple[Step, ...]
@@ -187,7 +187,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     asked = _messages(session, run.run_id, "RequestTaken")
     overdue = overdue_sites(session, run.harvest_date)
     clock = tuple(wrong_clock(session, run.run_id, now, max(now.date(), run.harvest_date)))
-    pause = _pause(session, run, context)
+    pause = tuple(_pause(session, run, context))
     waits = [*clock, *pause, *_stuck_mail(session, now, zone), *(site.sentence for site in overdue)]
     failures = tuple(_failed_sites(session, site_runs, run, limit))
     to_repair = {failure.name: _step(failure) for failure in failures}
@@ -247,11 +247,11 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
     )
 
 
-def _pause(session: Session, run: HarvestRun, context: ReportContext) -> list[str]:
+def _pause(session: Session, run: HarvestRun, context: ReportContext) -> Iterator[str]:
     """A sentence if the run before was so long ago that the clock may be wrong."""
     is_by_the_clock = run.harvest_date == run.started_at.astimezone(context.settings.harvester.zone).date()
-    sentence = long_pause(session, run.run_id, run.harvest_date) if is_by_the_clock else ""
-    return [sentence] if sentence else []
+    if is_by_the_clock and (sentence := long_pause(session, run.run_id, run.harvest_date)):
+        yield sentence
 
 
 def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:

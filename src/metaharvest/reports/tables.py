@@ -97,7 +97,7 @@ def documents_csv(
 
 def log_csv(session: Session, run_id: int) -> Generator[str, None, None]:
     """The whole log of a run as chunks of text, header first, in the order in which it was written."""
-    # The rows are read in their order. By the index of runs, which `+ 0` hides, the database would sort all texts, too.
+    # The primary key gives the rows in their order. `+ 0` hides the index of runs: after it, all rows would be sorted.
     first, last = (
         select(end(_log.harvest_log_id)).where(_log.run_id == run_id).scalar_subquery() for end in (func.min, func.max)
     )

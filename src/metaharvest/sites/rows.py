@@ -291,7 +291,7 @@ class _RowCheck:
 
 
 def split_addresses(text: object) -> list[str]:
-    """The parts of a text with commas, semicolons or ends of lines between them, as in a cell of a spreadsheet."""
+    """The parts of a text with commas, semicolons or line breaks between them, as in a cell of a spreadsheet."""
     parts = (part.strip() for part in re.split("[,;\n]", str(text or "")))
     return [part for part in parts if part]
 
