@@ -110,7 +110,7 @@ def test_a_limit_keeps_the_last_rows_and_says_so(folder: Path) -> None:
 
 
 def test_each_moment_says_that_it_is_utc(own: Path) -> None:
-    """A person in Los Angeles may take it for the time of the clock on the wall."""
+    """A person in Los Angeles may take it for local time."""
     tell(own, "users", "add", "anna@example.org", "--role", "operator")
     tell(own, "keys", "add", "portal", "--role", "viewer")
     tell(own, "sites", "harvest", "alder-creek")

@@ -100,8 +100,8 @@ def hours_of_runs() -> Iterator[time]:
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Europe/Helsinki", "America/Los_Angeles", "Pacific/Auckland"])
-def test_no_change_of_clocks_skips_or_repeats_a_nightly_run_also_if_days_are_of_utc(zone: str) -> None:
-    """systemd leaves a run at a skipped hour out: https://github.com/systemd/systemd/issues/5595"""
+def test_no_change_of_clocks_skips_or_repeats_a_nightly_run_also_if_days_are_in_utc(zone: str) -> None:
+    """systemd leaves out a run at a skipped hour: https://github.com/systemd/systemd/issues/5595"""
     nights = [date(2026, 1, 1) + timedelta(days=number) for number in range(365)]
     for hour in set(hours_of_runs()):
         moments = [datetime.combine(night, hour, ZoneInfo(zone)) for night in nights]

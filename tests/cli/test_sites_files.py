@@ -152,7 +152,7 @@ yew,https://yew.example.org/l.xml
 
 @on_one_database
 def test_addresses_are_read_as_people_type_them_in_a_spreadsheet(harvester: Harvester) -> None:
-    """A line break (Alt+Enter in Excel), a semicolon at the end, an invisible mark that came with a copy; one twice."""
+    """A line break (Alt+Enter in Excel), a semicolon at the end, invisible marks of a copy, and one address twice."""
     cell = "\u200ba@example.org\u200b;\r\n b@example.org\u00a0\nc@example.org; A@Example.org;"
     file = harvester.folder / "sites.csv"
     file.write_text(f'name,list_url,contacts\nelm,https://elm.example.org/list.xml,"{cell}"\n', encoding="utf-8")

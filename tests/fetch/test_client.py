@@ -405,9 +405,7 @@ class TestAnErrorStatus:
         refused(fetcher, server.serve("/x", b"no", status=status), "http.status", transient=True)
 
     @pytest.mark.parametrize("status", [408, 520, 521, 522, 523, 524])
-    def test_of_a_server_that_is_away_for_a_moment_is_passing(
-        self, server: HttpServer, fetcher: Fetcher, status: int
-    ) -> None:
+    def test_of_a_server_that_is_down_is_temporary(self, server: HttpServer, fetcher: Fetcher, status: int) -> None:
         url = server.serve("/x", b"error code: %d" % status, status=status)
         assert refused(fetcher, url, "http.status", transient=True).remedy.startswith("The harvester tries again")
 
@@ -764,7 +762,7 @@ class TestAProxy:
             assert url in refused(fetcher_with(proxy=proxy.url()), url, "http.proxy", transient=True).message
 
     @pytest.mark.parametrize("status", [500, 502, 503, 504])
-    def test_that_cannot_reach_the_site_works(self, fetcher_with: MakeFetcher, status: int) -> None:
+    def test_that_cannot_reach_the_site_is_not_at_fault(self, fetcher_with: MakeFetcher, status: int) -> None:
         with HttpServer() as proxy:
             proxy.serve("site.example:443", b"no such host", status=status)
             finding = refused(
@@ -774,7 +772,7 @@ class TestAProxy:
             assert str(status) in finding.message
             assert finding.remedy.startswith("The server may be down.")
 
-    def test_is_not_asked_for_a_site_that_it_could_not_reach_a_moment_ago(self, fetcher_with: MakeFetcher) -> None:
+    def test_gets_no_request_for_a_site_that_it_could_not_reach(self, fetcher_with: MakeFetcher) -> None:
         with HttpServer() as proxy:
             proxy.serve("site.example:443", b"", status=503)
             fetcher = fetcher_with(proxy=proxy.url(), retry_wait=3600, retry_wait_limit=3600)
@@ -783,7 +781,7 @@ class TestAProxy:
                 fetcher.fetch("https://site.example/y")
             assert len(proxy.requests) == 1
 
-    def test_cannot_redirect_what_it_does_not_read(self, fetcher_with: MakeFetcher) -> None:
+    def test_cannot_redirect_an_encrypted_request(self, fetcher_with: MakeFetcher) -> None:
         with HttpServer() as proxy:
             proxy.redirect("site.example:443", "http://portal.example/login")
             refused(fetcher_with(proxy=proxy.url()), "https://site.example/x", "http.proxy", transient=True)
@@ -796,7 +794,7 @@ class TestAProxy:
             assert fetcher.fetch("http://site.example/x")[1] == b"<eml/>"
 
     @pytest.mark.parametrize("url", ["http://site.example/x", "https://site.example/x"])
-    def test_without_a_trusted_certificate_is_not_the_site_s_fault(
+    def test_without_a_trusted_certificate_is_at_fault_itself(
         self, authority: trustme.CA, fetcher_with: MakeFetcher, url: str
     ) -> None:
         with tls_server(authority.issue_cert("127.0.0.1")) as proxy:
@@ -851,10 +849,10 @@ class TestACertificate:
         with tls_server(expired) as server:
             assert "it has expired" in refused(fetcher_with(ca_file=ca_file), server.url("/x"), "http.tls").message
 
-    def test_that_is_not_valid_yet_may_be_that_the_clock_is_wrong(
+    def test_that_is_not_valid_yet_may_come_from_a_wrong_clock(
         self, authority: trustme.CA, ca_file: Path, fetcher_with: MakeFetcher
     ) -> None:
-        """A machine without a clock of its own begins in 1970: then the site has nothing to correct."""
+        """A machine without a clock of its own starts in 1970. Then the site has nothing to correct."""
         early = authority.issue_cert("127.0.0.1", not_before=datetime.now(UTC) + timedelta(days=1))
         with tls_server(early) as server:
             finding = refused(fetcher_with(ca_file=ca_file), server.url("/x"), "http.tls")

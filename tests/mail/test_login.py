@@ -1,4 +1,4 @@
-"""A login that fails: the sentence says whether the password, the mail server, or its settings are at fault."""
+"""A login that fails: the sentence names the fault of the password, of the mail server, or of its settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LETTER = Letter("<1@example.org>", b"Subject: a\r\n\r\nb\r\n", datetime(2026, 11
 
 @contextmanager
 def mail_server(mechanisms: str, answer: str) -> Iterator[int]:
-    """A server that offers these ways to log in, and gives this answer to AUTH; `{sent}` is the line that came."""
+    """A server that offers these ways to log in, and answers AUTH with `answer`; `{sent}` in it is the line of AUTH."""
 
     class Conversation(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -71,7 +71,7 @@ def test_the_sentence_has_the_reason_of_the_server(
         assert said_of(port, monkeypatch) == sentence
 
 
-def test_a_password_that_the_protocol_cannot_carry_is_named_as_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_with_letters_beyond_ascii_is_named_as_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     with mail_server("PLAIN", "235 ok") as port:
         said = said_of(port, monkeypatch, "offen-süß")
     assert said == "takes mail.username and mail.password in ASCII characters only."

@@ -41,7 +41,7 @@ def test_a_value_has_slots_and_travels_to_other_processes() -> None:
     assert pickle.loads(pickle.dumps(here)) == here
 
 
-def test_fields_may_be_given_by_name_only() -> None:
+def test_an_object_of_a_kw_only_class_is_made_with_the_names_of_its_fields() -> None:
     assert Named(name="here").name == "here"
     with pytest.raises(TypeError):
         Named("here")  # type: ignore[call-arg]

@@ -556,7 +556,7 @@ def test_a_report_begins_with_what_to_do_first_and_how_to_rehearse_it(session: S
         assert "on-change, on-error and never: reply to this message" in shown
 
 
-def test_a_report_asks_for_no_correction_of_what_is_ours(session: Session, rows: JournalRows) -> None:
+def test_a_report_asks_for_no_correction_if_the_fault_is_ours(session: Session, rows: JournalRows) -> None:
     run = rows.run(status="failed")
     site_run = rows.site_run(run, rows.site("alder-creek"), "list-failed", failure_reason="The proxy does not work.")
     proxy = Finding("http.proxy", "The proxy does not work.", "Check http.proxy.")

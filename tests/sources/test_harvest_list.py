@@ -752,7 +752,7 @@ def test_a_page_in_place_of_a_document_is_told_with_its_title(server: HttpServer
     assert caught.value.seconds is not None
 
 
-def test_a_page_behind_a_redirect_is_told_with_its_address(server: HttpServer) -> None:
+def test_a_page_behind_a_redirect_is_reported_with_its_address(server: HttpServer) -> None:
     page = server.serve("/login", b"<html><head><title>Please log in</title></head></html>")
     url = server.redirect("/12.xml", "/login")
 

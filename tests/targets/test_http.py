@@ -164,7 +164,7 @@ def test_a_proxy_that_does_not_work_is_told_from_a_repository_that_does_not(tmp_
     assert "the proxy in the target's settings does not work (Connection refused)" in message
 
 
-def test_a_proxy_that_cannot_reach_the_repository_works(server: HttpServer) -> None:
+def test_a_proxy_that_cannot_reach_the_target_is_not_at_fault(server: HttpServer) -> None:
     server.serve("repository.example.org:443", b"no such host", status=503)
     with closing(HttpClient(settings("https://repository.example.org", proxy=server.url("")))) as client:
         rule, message = failure(client.ask, "POST", "/mn")
@@ -172,7 +172,7 @@ def test_a_proxy_that_cannot_reach_the_repository_works(server: HttpServer) -> N
     assert "the proxy could not connect to it (Tunnel connection failed: 503" in message
 
 
-def test_a_proxy_that_asks_for_a_login_is_not_the_repository(server: HttpServer) -> None:
+def test_a_proxy_that_asks_for_a_login_is_not_the_target(server: HttpServer) -> None:
     server.serve("http://repository.example.org/mn", b"", status=407)
     with closing(HttpClient(settings("http://repository.example.org", proxy=server.url("")))) as client:
         error = client.ask("POST", "/mn").refusal()
