@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import trustme
 
 from metaharvest.config.settings import load
 from metaharvest.database.engine import run_lock
@@ -291,6 +293,21 @@ def test_the_proxy_gets_its_password_with_the_ping(
     assert failure is not None
     assert "did not get the message" in failure
     assert "set the environment variable PROXY_PASSWORD" in failure
+
+
+def test_an_encrypted_proxy_needs_a_certificate_of_a_known_authority(harvester: Harvester, tmp_path: Path) -> None:
+    authority, tls = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    url = f"http://monitor.invalid/{TOKEN}"
+    monitored(harvester, url)
+    with HttpServer(tls=tls) as proxy:
+        proxy.serve(url, b"OK")
+        text = harvester.config.read_text().replace("[http]\n", f'[http]\nproxy = "{proxy.url("")}"\n')
+        harvester.config.write_text(text)
+        assert "certificate" in harvester("run").err
+        harvester.config.write_text(text.replace("[http]\n", f'[http]\nca_file = "{tmp_path / "ca.pem"}"\n'))
+        assert harvester("run").err == ""
 
 
 def test_a_name_that_no_resolver_takes_is_left_to_the_proxy(harvester: Harvester) -> None:

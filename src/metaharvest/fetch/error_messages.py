@@ -62,6 +62,10 @@ _CONNECTION_CODES = {
     _E_QUIC_CONNECT,
 }
 _PROXY_CODES = {pycurl.E_COULDNT_RESOLVE_PROXY, pycurl.E_COULDNT_CONNECT, _E_PROXY}
+_SOCKS_NOT_REACHED = {19, 20, 21, 22, 24, 26}
+"""CURLPX_REPLY_CONNECTION_REFUSED, _GENERAL_SERVER_FAILURE (also for a name that is not resolved), _HOST_UNREACHABLE,
+_NETWORK_UNREACHABLE, _TTL_EXPIRED (RFC 1928, section 6), and CURLPX_REQUEST_FAILED of SOCKS4.
+"""
 _BROKEN_CODES = _CONNECTION_CODES | {pycurl.E_HTTP2, _E_HTTP2_STREAM, _E_HTTP3}
 _PROTOCOL_CODES = {
     pycurl.E_FTP_WEIRD_SERVER_REPLY,
@@ -278,7 +282,7 @@ def _proxy(exchange: Exchange, given: Circumstances, where: str) -> Finding | No
     For such a host, Squid answers 503, others 500 or 502: https://github.com/elazarl/goproxy/issues/51,
     https://github.com/chobits/ngx_http_proxy_connect_module/issues/137
     """
-    if exchange.tunnel_status in (500, 502, 503, 504):
+    if exchange.tunnel_status in (500, 502, 503, 504) or exchange.proxy_error in _SOCKS_NOT_REACHED:
         host = exchange.address.host
         message = f"{where}: the harvester's proxy could not connect to {host} ({_words(exchange)})."
         return Finding("http.connection", message, "The server may be down. " + _TRY_LATER)
@@ -330,7 +334,9 @@ def _truncated(exchange: Exchange, where: str) -> Finding:
 
 def _tls(exchange: Exchange, where: str) -> tuple[Finding, bool]:
     host, words = exchange.address.host, _words(exchange)
-    if exchange.code == pycurl.E_SSL_CONNECT_ERROR and any(w in words.lower() for w in ("reset", "syscall", "eof")):
+    if exchange.code == pycurl.E_SSL_CONNECT_ERROR and any(
+        w in words.lower() for w in ("reset", "syscall", "eof", "broken pipe")
+    ):
         return _connection(exchange, where, f"broke off while it was being encrypted ({words})"), True
     if "wrong version number" in words.lower():
         message = f"{where}: {host} answers without encryption (TLS) on port {exchange.address.port}."

@@ -101,7 +101,7 @@ class Exchange:
     decompressed, `sha256` is its digest. `began` is of time.monotonic. `in_memory`: arriving bytes count in the memory
     budget, for the site `site_id`; `gives_way`: it may be aborted if others take too much of the budget. `form`: the
     body of a POST; empty: GET. `plain`: ask for an answer without compression. `tunnel_status`: the proxy's answer to
-    CONNECT, 0 without one; if the proxy refused it, `status` and `headers` are those of the proxy.
+    CONNECT, 0 without one. `proxy_error`: libcurl's CURLPX_ number for a SOCKS proxy, 0 without an error.
     """
 
     address: WebAddress
@@ -130,6 +130,7 @@ class Exchange:
     verify_result: int = 0
     os_error: int = 0
     tunnel_status: int = 0
+    proxy_error: int = 0
     resolved: bool = False
     connected: bool = False
     opened: bool = False
@@ -165,8 +166,7 @@ class Exchange:
     @property
     def location(self) -> str | None:
         """The address of the server's redirect, if any."""
-        is_redirect = self.status in (301, 302, 303, 307, 308) and self.tunnel_status < 300
-        return self.headers.get("location") if is_redirect else None
+        return self.headers.get("location") if self.status in (301, 302, 303, 307, 308) else None
 
 
 def _refusal(error: BadUrl, subject: str, spent: float, remedy: str = "") -> FetchError:

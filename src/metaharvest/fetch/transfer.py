@@ -32,6 +32,9 @@ ERROR_PAGE_BYTES = 65_536
 _QUICK_EXIT = 322
 """CURLOPT_QUICK_EXIT, which pycurl does not name: do not wait for a name that is still being resolved."""
 
+_SUPPRESS_CONNECT_HEADERS = 265
+"""CURLOPT_SUPPRESS_CONNECT_HEADERS, which pycurl does not name: a proxy's answer to CONNECT is not the server's."""
+
 IDLE_CONNECTIONS = 128
 """The number of connections that stay open for the next request, over all hosts."""
 
@@ -146,7 +149,8 @@ class CurlHandle:
         self._set_policy(policy)
         if isinstance(trust, bytes):
             self.curl.setopt(pycurl.CAINFO_BLOB, trust)
-            self.curl.setopt(pycurl.PROXY_CAINFO_BLOB, trust)
+            if policy.proxy.lower().startswith("https:"):
+                self.curl.setopt(pycurl.PROXY_CAINFO_BLOB, trust)
         else:
             self.curl.setopt(pycurl.CAINFO, str(trust))
             self.curl.setopt(pycurl.PROXY_CAINFO, str(trust))
@@ -226,7 +230,8 @@ class CurlHandle:
         exchange.sha256 = self._body.sha256 if self._body else ""
         exchange.resolved = self.curl.getinfo(pycurl.NAMELOOKUP_TIME) > 0
         exchange.tunnel_status = self.curl.getinfo(pycurl.HTTP_CONNECTCODE)
-        exchange.connected = self._heard is not None and exchange.tunnel_status < 300
+        exchange.proxy_error = self.curl.getinfo(pycurl.PROXY_ERROR)
+        exchange.connected = self._heard is not None
         exchange.os_error = self.curl.getinfo(pycurl.OS_ERRNO)
         exchange.verify_result = self.curl.getinfo(pycurl.SSL_VERIFYRESULT)
 
@@ -242,6 +247,7 @@ class CurlHandle:
         curl.setopt(pycurl.NETRC, pycurl.NETRC_IGNORED)
         curl.setopt(pycurl.PROXY, policy.proxy.encode())
         curl.setopt(pycurl.NOPROXY, "")
+        curl.setopt(_SUPPRESS_CONNECT_HEADERS, 1)
         curl.setopt(pycurl.SSL_VERIFYPEER, 1)
         curl.setopt(pycurl.SSL_VERIFYHOST, 2)
         curl.setopt(pycurl.HEADERFUNCTION, self._on_header)

@@ -124,11 +124,13 @@ def _set_options(curl: pycurl.Curl, url: str, settings: Settings) -> None:
     curl.setopt(pycurl.PROXY, _proxy(url, settings).encode())
     curl.setopt(pycurl.NOPROXY, "")
     curl.setopt(pycurl.CAINFO, str(system_trust()))
+    curl.setopt(pycurl.PROXY_CAINFO, str(system_trust()))
     if settings.http.ca_file is not None:
         # If it cannot be used, there was no run, and the monitor has to know that.
         with suppress(BadAuthorities):
             own = read_authorities(settings.path(settings.http.ca_file))
-            curl.setopt(pycurl.CAINFO_BLOB, system_trust().read_bytes() + b"\n" + own)
+            for option in (pycurl.CAINFO_BLOB, pycurl.PROXY_CAINFO_BLOB):
+                curl.setopt(option, system_trust().read_bytes() + b"\n" + own)
     # The body of the answer is not used; if it does not end, the deadline ends it.
     curl.setopt(pycurl.WRITEFUNCTION, len)
 
