@@ -39,7 +39,7 @@ from metaharvest.reports.findings import attention
 from metaharvest.reports.tables import log_csv
 from metaharvest.sites.overdue import overdue_sites
 from support.databases import Servers, open_sqlite_file
-from support.query_plans import full_scans, sqlite_plans
+from support.query_plans import executed, full_scans, sqlite_plans
 
 pytestmark = pytest.mark.slow
 
@@ -146,6 +146,21 @@ def test_the_log_of_a_run_is_not_sorted(filled: Engine) -> None:
         pytest.skip("PostgreSQL has statistics")
     lines = sqlite_plans(filled, lambda session: list(log_csv(session, 30)))
     assert "USE TEMP B-TREE FOR ORDER BY" not in lines
+
+
+def test_the_log_of_a_run_is_found_without_the_runs_before_it(filled: Engine) -> None:
+    if filled.dialect.name != "postgresql":
+        pytest.skip("only PostgreSQL looks for the lowest number from the first row on")
+    with executed(filled) as statements, Session(filled) as session:
+        list(log_csv(session, 30))
+    with filled.connect() as connection:
+        plans = [
+            line
+            for statement, values in statements
+            for line in connection.exec_driver_sql(f"EXPLAIN (ANALYZE) {statement}", values).scalars()
+        ]
+    removed = [int(line.rpartition(":")[2]) for line in plans if "Rows Removed by Filter" in line]
+    assert not removed
 
 
 def test_findings_without_a_problem_are_looked_up(filled: Engine) -> None:

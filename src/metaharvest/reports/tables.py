@@ -98,9 +98,9 @@ def documents_csv(
 def log_csv(session: Session, run_id: int) -> Generator[str, None, None]:
     """The whole log of a run as chunks of text, header first, in the order in which it was written."""
     # The primary key gives the rows in their order. `+ 0` hides the index of runs: after it, all rows would be sorted.
-    first, last = (
-        select(end(_log.harvest_log_id)).where(_log.run_id == run_id).scalar_subquery() for end in (func.min, func.max)
-    )
+    # For the lowest number without `+ 0`, PostgreSQL reads all rows before this run.
+    number = _log.harvest_log_id + 0
+    first, last = session.execute(select(func.min(number), func.max(number)).where(_log.run_id == run_id)).one()
     of_run = (_log.harvest_log_id.between(first, last), _log.run_id + 0 == run_id)
     yield from _chunks(LOG_COLUMNS, _log_parts(session, of_run))
 
