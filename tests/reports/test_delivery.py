@@ -357,6 +357,24 @@ def test_a_server_that_checks_each_message_for_long_gets_it_once(
 
 
 @on_one_database
+def test_a_stop_ends_the_long_wait_for_the_answer_to_a_message(engine: Engine, sink: SmtpSink, tmp_path: Path) -> None:
+    settings = smtp(tmp_path, sink, timeout=0.5)
+    queue_reports(engine, settings, "a@example.org")
+    stop, ended = threading.Event(), threading.Event()
+
+    def check() -> None:
+        stop.set()
+        ended.wait(20)
+
+    sink.accepted = check
+    began = time.monotonic()
+    outbox.deliver(Sessions(engine), settings, NOW, is_stopped=stop.is_set)
+    ended.set()
+    assert time.monotonic() - began < 10
+    assert "did not answer within 0.5 seconds" in states(engine)["a@example.org"][2]
+
+
+@on_one_database
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_the_session_is_encrypted_and_the_certificate_checked(engine: Engine, tmp_path: Path, security: str) -> None:
     with SmtpSink(security=security, tls=certified(tmp_path / "ca.pem")) as sink:

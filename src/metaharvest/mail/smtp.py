@@ -39,7 +39,8 @@ _TLS_PORT = 465
 class SmtpServer:
     """A mail server. One session serves many messages and is opened again if the server closes it.
 
-    `is_hurried`: true if a person waits, or the run must end. Then the answer to a message must come within `timeout`.
+    `is_hurried`, called each second: true if a person waits, or the run must end. Then the answer to a message must come
+    within `timeout`.
     """
 
     at_once = 1
@@ -49,7 +50,7 @@ class SmtpServer:
         self._settings: MailSettings = settings.mail
         self._folder = settings.folder
         self._where = f"{settings.mail.host}, port {settings.mail.port}"
-        self._session: smtplib.SMTP | None = None
+        self._session: SmtpClient | SmtpTlsClient | None = None
         self._secret = ""
         self._failures = 0
 
@@ -65,8 +66,7 @@ class SmtpServer:
         except SettingsError as error:
             return [Attempt("queued", one_line(str(error), 1000), stop=True)]
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            was_open = self._session is not None
-            sentence = self._sentence(error)
+            was_open, sentence = self._session is not None, self._sentence(error)
             self._drop()
             self._failures += 1
             return [Attempt("queued", sentence, stop=not was_open or self._failures > 1)]
@@ -108,20 +108,22 @@ class SmtpServer:
         code, text = session.rcpt(address)
         if code not in (250, 251):
             return replace(self._failed(_lasting(code), code, text), put_off=400 <= code < 500)
-        if not self._is_hurried():
-            session.timeout = max(session.timeout, _AFTER_MESSAGE)
+        session.patience = self._patience
         try:
             code, text = session.data(letter.content)
         except smtplib.SMTPDataError as error:
             code, text = error.smtp_code, _as_bytes(error.smtp_error)
-        session.timeout = self._settings.timeout
+        session.patience = None
         return Attempt("sent") if 200 <= code < 300 else self._failed(_lasting(code), code, text)
 
-    def _connected(self) -> smtplib.SMTP:
+    def _patience(self) -> float:
+        return 0.0 if self._is_hurried() else _AFTER_MESSAGE
+
+    def _connected(self) -> SmtpClient | SmtpTlsClient:
         self._session = session = self._session or self._open()
         return session
 
-    def _begin(self, letter: Letter, address: str) -> tuple[smtplib.SMTP, int, bytes]:
+    def _begin(self, letter: Letter, address: str) -> tuple[SmtpClient | SmtpTlsClient, int, bytes]:
         """Open the transaction, in a new session if the server has closed the one that served the last message."""
         if self._session is not None:
             with suppress(smtplib.SMTPServerDisconnected, OSError):
@@ -147,12 +149,13 @@ class SmtpServer:
             self._drop()
         return Attempt(status, self._answer(code, text), by_server=status == "refused")
 
-    def _open(self) -> smtplib.SMTP:
+    def _open(self) -> SmtpClient | SmtpTlsClient:
         mail = self._settings
         context = self._context()
         self._secret = resolve_secret(mail.password, self._folder)
+        session: SmtpClient | SmtpTlsClient
         if mail.security == "tls":
-            session: smtplib.SMTP = SmtpTlsClient(mail.host, mail.port, timeout=mail.timeout, context=context)
+            session = SmtpTlsClient(mail.host, mail.port, timeout=mail.timeout, context=context)
         else:
             session = SmtpClient(mail.host, mail.port, timeout=mail.timeout)
         try:
@@ -218,7 +221,7 @@ class SmtpServer:
             case ssl.SSLError():
                 fault = f"does not speak TLS as mail.security asks for: {error.reason or error}."
             case TimeoutError() | smtplib.SMTPServerDisconnected():
-                seconds = self._session.timeout if self._session else self._settings.timeout
+                seconds = self._session.seconds() if self._session else self._settings.timeout
                 fault = f"did not answer within {seconds:g} seconds."
                 if self._settings.port == _TLS_PORT and self._settings.security != "tls":
                     fault += f' On port {_TLS_PORT}, mail.security is usually "tls".'
@@ -263,16 +266,17 @@ class AnswerTooLong(OSError):
 class _AnswerReader:
     """Reads lines from a connection. The library calls `readline` and `close`; `begin` starts a new answer."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, seconds: Callable[[], float]) -> None:
         self._connection = connection
+        self._seconds = seconds
         self._received = b""
         self._read = 0
-        self._ends = 0.0
+        self._began = 0.0
 
-    def begin(self, seconds: float) -> None:
-        """The next line is the first one of an answer, which must be whole after `seconds`."""
+    def begin(self) -> None:
+        """The next line is the first one of an answer, which must be whole in `seconds`, asked again each second."""
         self._read = 0
-        self._ends = time.monotonic() + seconds
+        self._began = time.monotonic()
 
     def readline(self, limit: int) -> bytes:
         """A line, or the beginning of a longer one; empty at the end. Raises AnswerTooLong, TimeoutError."""
@@ -291,12 +295,13 @@ class _AnswerReader:
         """Nothing: the connection is the client's to close."""
 
     def _piece(self) -> bytes:
-        if (left := self._ends - time.monotonic()) <= 0:
-            raise TimeoutError("timed out")
         before = self._connection.gettimeout()
-        self._connection.settimeout(left)
         try:
-            return self._connection.recv(_PIECE)
+            while (left := self._began + self._seconds() - time.monotonic()) > 0:
+                self._connection.settimeout(min(left, 1.0))
+                with suppress(TimeoutError):
+                    return self._connection.recv(_PIECE)
+            raise TimeoutError("timed out")
         finally:
             self._connection.settimeout(before)
 
@@ -307,12 +312,18 @@ class _BoundedAnswers:
     file: _AnswerReader | None
     sock: socket.socket
     timeout: float
+    patience: Callable[[], float] | None = None
+    """Seconds for the next answers, if they are more than `timeout`."""
+
+    def seconds(self) -> float:
+        """The seconds that the next answer may take now."""
+        return max(self.timeout, self.patience() if self.patience else 0.0)
 
     def getreply(self) -> tuple[int, bytes]:
         """Code and text of an answer. Raises SMTPServerDisconnected, whose context has the reason."""
         if self.file is None:
-            self.file = _AnswerReader(self.sock)
-        self.file.begin(self.timeout)
+            self.file = _AnswerReader(self.sock, self.seconds)
+        self.file.begin()
         return super().getreply()  # type: ignore[misc, no-any-return]
 
 
