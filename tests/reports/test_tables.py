@@ -114,6 +114,16 @@ def test_no_cell_starts_a_formula(session: Session, rows: JournalRows, start: st
         assert not [cell for cell in row.values() if cell.lstrip()[:1] in tuple("=+-@\uff1d")]
 
 
+@on_one_database
+def test_no_cell_has_the_login_of_a_url(session: Session, rows: JournalRows) -> None:
+    run = rows.run()
+    rows.log(run, "HarvesterStartup", "https://anna:secret@example.org/x was not found.")
+
+    (row,) = read(tables.log_csv(session, run.run_id))
+
+    assert row["log_message"] == "https://example.org/x was not found."
+
+
 def test_the_log_table_has_every_row_of_the_run_and_of_no_other(session: Session, rows: JournalRows) -> None:
     other = rows.run()
     rows.log(other, "HarvesterStartup")

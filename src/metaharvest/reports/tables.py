@@ -209,6 +209,8 @@ def _are_plain(column: Sequence[str | None]) -> bool:
     together = "|".join(texts)
     if "  " in together or not together.isprintable() or not _NOT_FIRST.isdisjoint(map(itemgetter(0), texts)):
         return False
+    if "@" in together and "://" in together:  # a login in a URL
+        return False
     return " " not in map(itemgetter(-1), texts) and max(map(len, texts), default=0) <= _MAX_CELL
 
 
