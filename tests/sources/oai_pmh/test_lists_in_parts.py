@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from metaharvest.errors import FetchError
 from metaharvest.model import Level, ListMethod, OaiOptions
 from metaharvest.sources.oai_pmh.records import Records
 from metaharvest.sources.oai_pmh.response_reader import listed
@@ -213,3 +214,13 @@ def test_windows_that_leave_out_what_the_whole_list_has_are_an_error(name: str, 
         assert f"leave out {lacks} records that the whole list has, and perhaps others" in str(found.broken)
         assert found.checkpoint is not None
         assert found.checkpoint["watermark"] == ""
+
+
+@pytest.mark.parametrize("status", [503, 521, 522, 523])
+def test_a_repository_that_is_away_is_not_asked_for_smaller_parts_of_the_list(status: int) -> None:
+    with OaiServer(60) as repository:
+        repository.refuses = lambda asked: asked.verb == "ListRecords"
+        repository.poisoned = (b"error code: %d" % status, status, {})
+        with pytest.raises(FetchError, match=f"the server answered {status}"):
+            harvest(repository.base_url)
+        assert not [asked for asked in repository.answered if "until" in asked.arguments]

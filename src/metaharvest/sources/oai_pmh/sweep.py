@@ -79,6 +79,8 @@ Seen at https://github.com/DSpace/DSpace/issues/10721 and https://github.com/zen
 """
 
 _PARTIAL, _TOO_LARGE = 206, 413
+_AWAY = frozenset({503, 521, 522, 523})
+"""The server is busy, down or cannot be reached by Cloudflare, whatever the page."""
 
 
 class PageFailed(Exception):
@@ -684,7 +686,7 @@ def _may_be_of_page(error: FetchError | NotOaiResponse, *, is_first: bool) -> bo
     if isinstance(error, NotOaiResponse):
         return not is_first and error.finding.rule in _NOTHING_RULES
     rule = error.findings[0].rule
-    if rule in _ONE_PAGE_RULES or (error.status >= 500 and error.status != 503) or error.status == _TOO_LARGE:
+    if rule in _ONE_PAGE_RULES or (error.status >= 500 and error.status not in _AWAY) or error.status == _TOO_LARGE:
         return True
     return not is_first and rule in _NOTHING_RULES
 
