@@ -130,6 +130,23 @@ def test_a_night_on_which_no_site_was_reached_begins_with_the_own_network(
 
 
 @on_one_database
+@pytest.mark.parametrize("unchanged", [0, 1])
+def test_a_retry_shows_whether_the_own_network_works(
+    session: Session, rows: JournalRows, tmp_path: Path, unchanged: int
+) -> None:
+    run = rows.run(status="failed")
+    for name in ("alder-creek", "cedar-bog"):
+        failed = rows.site_run(run, rows.site(name), "list-failed", failure_reason="It was not resolved.")
+        rows.log(run, "GetHarvestListError", "x", failed, (Finding("http.dns", "It was not resolved.", "Wait."),))
+    counts = {"listed": 3, "access_error": 1, "deferred": 2 - unchanged, "unchanged": unchanged}
+    rows.site_run(run, rows.site("tern-lake"), "with-errors", "retry", **counts)
+
+    shown = words_of(report_of(session, run, settings_for(tmp_path)))
+
+    assert ("1. No site could be reached. Check the network" in shown) == (not unchanged)
+
+
+@on_one_database
 def test_a_night_on_which_no_site_was_due_says_so(session: Session, rows: JournalRows, tmp_path: Path) -> None:
     report = report_of(session, rows.run(), settings_for(tmp_path))
 

@@ -197,7 +197,7 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         to_repair.pop(one_line(overdue[0].name), None)
     check = f"{todo('installation.check')} checks the settings, the database, the target and the mail."
     about_run = [Step(trouble, check) for trouble in troubles[:1]]
-    if len(failures) == len(site_runs) > 1 and all(map(_is_unreachable, failures)):
+    if len(failures) > 1 and all(map(_is_unreachable, failures)) and all(map(_got_nothing, site_runs)):
         about_run.append(_OWN_NETWORK)
     failing, more_failing = failing_sites(session, run.harvest_date, limit)
     status = context.run_status or RunStatus(run.status)
@@ -442,6 +442,12 @@ def _problems(session: Session, site_runs: list[HarvestSiteRun], limit: int) -> 
 
 def _is_unreachable(failure: FailedSite) -> bool:
     return any(group.rule in _UNREACHABLE for group in failure.groups)
+
+
+def _got_nothing(row: HarvestSiteRun) -> bool:
+    """True if the site failed as a whole, or if it was a retry without any of its documents."""
+    not_fetched = row.access_error + row.deferred
+    return row.status in NOT_HARVESTED or (row.kind == SiteRunKind.RETRY.value and not_fetched == row.listed)
 
 
 def _step(failure: FailedSite) -> Step:
