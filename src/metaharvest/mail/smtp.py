@@ -39,8 +39,8 @@ _TLS_PORT = 465
 class SmtpServer:
     """A mail server. One session serves many messages and is opened again if the server closes it.
 
-    `is_hurried`, called each second: true if a person waits, or the run must end. Then the answer to a message must come
-    within `timeout`.
+    `is_hurried`: true if a person waits, or the run must end. Then the answer to a message must come within `timeout`.
+    It is called each second.
     """
 
     at_once = 1
