@@ -25,7 +25,7 @@ def test_contacts_are_shown_only_the_commands_that_they_can_type(remedy: str, wo
 
 def test_a_length_of_time_has_the_units_that_people_use() -> None:
     seconds = (-1, 0.04, 0.05, 9.94, 12, 200, 7500)
-    said = ["under 0.1 s", "under 0.1 s", "0.1 s", "9.9 s", "12 s", "3 min 20 s", "2 h 5 min"]
+    said = ["0.0 s", "0.0 s", "0.1 s", "9.9 s", "12 s", "3 min 20 s", "2 h 5 min"]
     assert [duration(each) for each in seconds] == said
 
 

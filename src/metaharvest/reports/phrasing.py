@@ -73,9 +73,9 @@ def docid_of(document_id: str | None, revision: int | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time, in seconds, as people say it: `under 0.1 s`, `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    """A length of time, in seconds, as people say it: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds < 10:
-        return f"{seconds:.1f} s" if seconds >= 0.05 else "under 0.1 s"
+        return f"{max(seconds, 0):.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if not minutes:
         return f"{rest} s"
