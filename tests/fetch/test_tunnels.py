@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import ip_network
 from pathlib import Path
-from threading import Thread
 
 import pytest
 import trustme
@@ -17,6 +16,7 @@ import trustme
 from metaharvest.config.settings import HttpSettings
 from metaharvest.errors import FetchError
 from support.fetching import WaitingFetcher as Fetcher
+from support.tcp_servers import serving
 
 URL = "https://site.example/x"
 
@@ -29,18 +29,8 @@ def proxy(answer: Callable[[socket.socket], object]) -> Iterator[str]:
         def handle(self) -> None:
             answer(self.request)
 
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-        allow_reuse_address = True
-
-    with Server(("127.0.0.1", 0), Conversation) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield "{}:{}".format(*server.server_address)
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Conversation) as port:
+        yield f"127.0.0.1:{port}"
 
 
 def failure(proxy_url: str, ca_file: Path | None = None) -> FetchError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socketserver
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ import pytest
 from metaharvest.config.settings import Settings
 from metaharvest.mail.delivery import Letter
 from metaharvest.mail.smtp import SmtpServer
+from support.tcp_servers import serving
 
 LETTER = Letter("<1@example.org>", b"Subject: a\r\n\r\nb\r\n", datetime(2026, 11, 20, tzinfo=UTC), ("a@example.org",))
 
@@ -31,14 +31,8 @@ def mail_server(mechanisms: str, answer: str) -> Iterator[int]:
                 said = f"250-mx.example.org\r\n250 AUTH {mechanisms}" if sent.lower().startswith("ehlo") else said
                 self.wfile.write(f"{said}\r\n".encode())
 
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-        allow_reuse_address = True
-
-    with Server(("127.0.0.1", 0), Conversation) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        yield int(server.server_address[1])
-        server.shutdown()
+    with serving(Conversation) as port:
+        yield port
 
 
 def said_of(port: int, monkeypatch: pytest.MonkeyPatch, password: str = "open-sesame", **mail: Any) -> str:

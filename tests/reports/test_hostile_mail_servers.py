@@ -18,6 +18,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.mail import outbox
 from metaharvest.mail.delivery import Letter
 from metaharvest.mail.smtp import SmtpServer
+from support.tcp_servers import serving
 
 LETTER = Letter("<1@example.org>", b"Subject: a\r\n\r\nb\r\n", datetime(2026, 11, 20, tzinfo=UTC), ("a@example.org",))
 COMMANDS = ("greeting", "EHLO", "MAIL", "RCPT", "DATA", ".")
@@ -47,15 +48,9 @@ def mail_server(hostile: str, piece: bytes, pause: float) -> Iterator[int]:
                 if pause and closing.wait(pause):
                     return
 
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-        allow_reuse_address = True
-
-    with Server(("127.0.0.1", 0), Conversation) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        yield int(server.server_address[1])
+    with serving(Conversation) as port:
+        yield port
         closing.set()
-        server.shutdown()
 
 
 def settings_for(port: int, **mail: Any) -> Settings:

@@ -302,7 +302,7 @@ def _parser_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
                 finding = _second_declaration(finding)
         elif finding.rule == "xml.content-after-root" and content.lstrip()[:3].lower() == b"<br":
             message = "The document begins with a message of a program, such as an error of PHP."
-            remedy = "Whoever runs the program that writes the document has to correct what the message says."
+            remedy = "Correct what the message says in the program that writes the document."
             yield _finding_at(_clamped(finding.line or 1, 1, lines), "xml.not-xml", message, remedy)
             return
         elif finding.rule == "xml.not-xml" and lines[0].startswith("\ufeff"):
