@@ -12,7 +12,7 @@ from datetime import date
 from itertools import groupby
 
 from metaharvest.model import Action, Finding, Holding, Intent, Level, ListedDocument
-from metaharvest.targets.base import OF_ANOTHER_SITE, RECORD_OF_ANOTHER_SITE
+from metaharvest.targets.owners import other_site_owns
 from metaharvest.targets.withdrawals import withdrawn
 
 
@@ -102,22 +102,3 @@ def _stale(document: ListedDocument, held: int) -> Finding:
         line=document.line,
         docid=document.docid,
     )
-
-
-def other_site_owns(
-    document: ListedDocument, owner: str, taken: date | None = None, *, is_record: bool = False
-) -> Finding:
-    """The finding about a document that belongs to the site `owner`; `taken`: the day since when, if it was this one's.
-
-    `is_record`: it is a record of a source repository, even if its origin is not known, as in the ledger.
-    """
-    message = f"{document.document_id} belongs to the site '{owner}'."
-    if taken is not None:
-        since = f"it has belonged to the site '{owner}' since {taken}"
-        message = f"{document.document_id} was transferred from this site: {since}."
-    remedy = OF_ANOTHER_SITE
-    if is_record or document.origin is not None:
-        remedy = RECORD_OF_ANOTHER_SITE
-    elif taken is not None:
-        remedy = f"Take it out of your list: '{owner}' publishes it now. If it is yours, ask the administrator for it."
-    return Finding("target.other-site", message, remedy, line=document.line, docid=document.docid)

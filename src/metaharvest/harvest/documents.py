@@ -20,7 +20,6 @@ from metaharvest.fetch.health import ServerHealth
 from metaharvest.fetch.limits import MemoryBudget
 from metaharvest.harvest.checks.checker import CheckerLost, FiltersGivenUp
 from metaharvest.harvest.context import SiteHarvest
-from metaharvest.harvest.decide import other_site_owns
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.outcomes import OutcomeNote, Storing
 from metaharvest.journal.totals import Phases
@@ -341,15 +340,16 @@ class SiteDocuments:
 
     async def _sent(self, todo: Todo, outcome: Outcome, fetched: FetchedDocument) -> Outcome:
         """Send it. If the target does not report the result, it stays pending in the ledger."""
-        pending = self._ctx.journal.mark_pending(self._site_run, fetched, outcome.target_revision, todo.known)
-        if other_site := await pending:
-            return outcome.as_error(OutcomeKind.UPLOAD_ERROR, other_site_owns(fetched.document, other_site))
+        try:
+            await self._ctx.journal.mark_pending(self._site_run, fetched, outcome.target_revision, todo.known)
+        except TargetError as error:
+            return refused(outcome, error)
         try:
             action = await self._target.upload(Upload(fetched, self._site_run.site.site_id, self._ctx.clock()))
         except TargetError as error:
             if error.transient:
                 return replace(self._deferred(todo, error.findings[0]), unconfirmed=True)
-            return outcome.as_error(OutcomeKind.UPLOAD_ERROR, *error.findings)
+            return refused(outcome, error)
         except Exception as error:
             log.exception("The upload of %s failed", todo.intent.document.docid)
             return replace(_internal_failure(todo.intent, error), unconfirmed=True)
@@ -406,6 +406,11 @@ def _internal_failure(intent: Intent, error: Exception) -> Outcome:
     """The outcome of a document on which the harvester itself failed."""
     finding = internal_error(error, "The harvester itself failed on this document")
     return Outcome(intent.document, OutcomeKind.UPLOAD_ERROR, intent.target_revision, (finding,))
+
+
+def refused(outcome: Outcome, error: TargetError) -> Outcome:
+    """The outcome of a document that the target refused."""
+    return replace(outcome, kind=OutcomeKind.UPLOAD_ERROR, findings=(*outcome.findings, *error.findings))
 
 
 def settled(intent: Intent) -> Outcome:

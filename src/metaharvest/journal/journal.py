@@ -21,7 +21,7 @@ from metaharvest.config.report_context import ReportContext
 from metaharvest.config.settings import Settings
 from metaharvest.database.engine import database_errors, writers
 from metaharvest.database.locks import HeldLock
-from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost
+from metaharvest.errors import DatabaseError, DatabaseUnavailable, NotWritten, RunLost, TargetError
 from metaharvest.journal import list_notes, live, outcomes, removal, runs, site_runs, taken_requests
 from metaharvest.journal.internal_errors import internal_error
 from metaharvest.journal.list_notes import ListNote, SpotCheck
@@ -351,11 +351,11 @@ class Journal:
         fetched: FetchedDocument,
         target_revision: int | None,
         known: LedgerEntry | None = None,
-    ) -> str | None:
+    ) -> None:
         """Commit a note that this upload is about to be sent, so that its result can be found out after a crash.
 
-        `known`: the document's entry in the ledger. Nothing is noted if another site has the document, or is sending
-        it: then the answer is that site's name.
+        `known`: the document's entry in the ledger. Raises TargetError, and notes nothing, if another site has the
+        document, or is sending it.
         """
 
         def mark(session: Session) -> str | None:
@@ -366,7 +366,8 @@ class Journal:
             note_pending(session, site_run, self.run_id, fetched, target_revision, known)
             return None
 
-        return await self._soon(mark)
+        if other_site := await self._soon(mark):
+            raise TargetError(owners.other_site_owns(fetched.document, other_site))
 
     def _wait_for_senders(self, session: Session, document_id: str, site_id: int) -> None:
         """Do nothing: no other process sends documents for this run."""

@@ -99,7 +99,8 @@ class OutcomeNote:
 
     def as_upload_error(self, *findings: Finding) -> OutcomeNote:
         """The same, ended as an upload error."""
-        refused = self.outcome.as_error(OutcomeKind.UPLOAD_ERROR, *findings)
+        findings = (*self.outcome.findings, *findings)
+        refused = replace(self.outcome, kind=OutcomeKind.UPLOAD_ERROR, findings=findings)
         return replace(self, outcome=refused, storing=None, deleting=None, restamping=None)
 
 

@@ -20,6 +20,9 @@ _CHECKPOINTS = Base.metadata.tables[SiteCheckpoint.__tablename__]
 
 Columns = dict[str, object]
 
+Rows = tuple[list[Columns], list[Columns]]
+"""New and changed rows, for write_ledger. A changed row has its `harvest_document_id`."""
+
 Settled = tuple[Outcome, LedgerEntry | None]
 """The outcome of a document that the target has already, and its entry."""
 
@@ -115,8 +118,8 @@ def write_ledger(session: Session, new: Sequence[Columns], changed: Sequence[Col
         session.connection().execute(_CHANGED, named)
 
 
-def settled_rows(site_run: SiteRun, settled: Sequence[Settled], today: date) -> tuple[list[Columns], list[Columns]]:
-    """The new and the changed rows of documents that the target has already."""
+def settled_rows(site_run: SiteRun, settled: Sequence[Settled], today: date) -> Rows:
+    """The rows of documents that the target has already."""
     new: list[Columns] = []
     changed: list[Columns] = []
     for outcome, known in settled:
@@ -128,11 +131,6 @@ def settled_rows(site_run: SiteRun, settled: Sequence[Settled], today: date) -> 
         else:
             changed.append({"harvest_document_id": known.entry_id, **values})
     return new, changed
-
-
-def write_settled(session: Session, site_run: SiteRun, settled: Sequence[Settled], today: date) -> None:
-    """Write the rows of documents that the target has already."""
-    write_ledger(session, *settled_rows(site_run, settled, today))
 
 
 def delete_entries(session: Session, entry_ids: Sequence[int]) -> None:

@@ -15,8 +15,8 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import Base, HarvestDocument, SiteCheckpoint
 from metaharvest.errors import NotWritten
 from metaharvest.ledger.entries import DELETION_WAITS, LedgerEntry, after_listing, after_older
-from metaharvest.ledger.records import IS_MISSING, KnownRecord, listed_by, missing_at
-from metaharvest.ledger.rows import becoming, forget_missing, ledger_key
+from metaharvest.ledger.records import IS_MISSING, listed_by, missing_at
+from metaharvest.ledger.rows import Columns, becoming, forget_missing, ledger_key
 from metaharvest.model import Checkpoint, DocumentState, ListedDocument, OutcomeKind, SiteRun
 from metaharvest.model.lengths import CHECKPOINT
 from metaharvest.model.values import frozen
@@ -38,8 +38,6 @@ _NAMED = _THESE.values(listing=bindparam("sweep_id"), missing_since=None)
 
 _FOUND = _THESE.where(IS_MISSING).values(state=becoming(after_listing))
 _ANY_MISSING = select(_LEDGER.c.state).where(_LEDGER.c.site_schedule_id == bindparam("site"), IS_MISSING).limit(1)
-
-_BY_ID = update(_LEDGER).where(_LEDGER.c.harvest_document_id == bindparam("this"))
 
 _OF_SWEEP = ("full", "todo", "token", "received", "announced")
 """The parts of a sweep under way that are kept in columns, and not in the checkpoint of the source."""
@@ -147,30 +145,15 @@ def full_lists(session: Session, site_ids: Sequence[int] | None = None) -> dict[
     return found
 
 
-def note_deletions(
-    session: Session, site_run: SiteRun, to_delete: Sequence[tuple[ListedDocument, LedgerEntry | None]]
-) -> None:
-    """Note the records that the page reports as deleted: they are deleted in the target after the sweep."""
-    for document, entry in to_delete:
-        datestamp = document.origin.datestamp[:40] if document.origin else None
-        values: dict[str, Any] = {"to_delete": True, "datestamp": datestamp, "missing_since": None}
-        if entry is not None:
-            values |= {"outcome": entry.outcome, "next_attempt": entry.next_attempt, "state": entry.state}
-            session.execute(_BY_ID.values(values), {"this": entry.entry_id})
-        else:
-            values |= {"state": DocumentState.TO_DELETE.value, "target_revision": document.revision}
-            session.execute(insert(_LEDGER).values({**ledger_key(site_run, document), **values}))
-
-
-def note_versions(
-    session: Session, outdated: Sequence[KnownRecord], deleted_again: Sequence[KnownRecord], today: date
-) -> None:
-    """Note the records of which a page shows an older version, and deleted ones that a later page shows as deleted."""
-    for known in outdated:
-        session.execute(_BY_ID.values(_to_refetch(known, today)), {"this": known.entry.entry_id})
-    settled = {"next_attempt": None, "state": DocumentState.DELETED.value}
-    for known in deleted_again:
-        session.execute(_BY_ID.values(settled), {"this": known.entry.entry_id})
+def row_to_delete(site_run: SiteRun, document: ListedDocument, entry: LedgerEntry | None) -> Columns:
+    """The row of a record that a list reports as deleted: it is deleted in the target after the sweep."""
+    datestamp = document.origin.datestamp[:40] if document.origin else None
+    values: Columns = {"to_delete": True, "datestamp": datestamp, "missing_since": None}
+    if entry is None:
+        values |= {"state": DocumentState.TO_DELETE.value, "target_revision": document.revision, "attempts": 0}
+        return {**ledger_key(site_run, document), **values}
+    values |= {"outcome": entry.outcome, "next_attempt": entry.next_attempt, "state": entry.state}
+    return {"harvest_document_id": entry.entry_id, **values}
 
 
 def keep_progress(session: Session, site_run: SiteRun, progress: Progress, document_ids: Iterable[str]) -> None:
@@ -195,17 +178,21 @@ def keep_progress(session: Session, site_run: SiteRun, progress: Progress, docum
     keep_columns(session, site_id, {**kept, **_columns_of(progress.checkpoint or {})})
 
 
-def _to_refetch(known: KnownRecord, today: date) -> Mapping[str, Any]:
-    """The values of a record of which the list showed an older version: it is fetched individually, even later."""
-    entry = known.entry
+def row_to_refetch(entry: LedgerEntry, today: date) -> Columns:
+    """The row of a record of which the list showed an older version: it is fetched individually, even later."""
     state = after_older(entry.state, entry.outcome, is_pending=entry.pending_sha256 is not None)
-    values: dict[str, Any] = {"next_attempt": today, "missing_since": None, "state": state.value}
+    values: Columns = {"next_attempt": today, "missing_since": None, "state": state.value}
     if state is DocumentState.PENDING_OLDER:
         values |= {"to_delete": False, "outcome": None}  # it must be fetched although that upload has arrived
     elif entry.state in DELETION_WAITS:
         # A listed record is not deleted: the answer of its source repository to GetRecord counts.
         values |= {"to_delete": False, "outcome": OutcomeKind.UNCHANGED.value}
-    return values
+    return {"harvest_document_id": entry.entry_id, **values}
+
+
+def row_deleted_again(entry: LedgerEntry) -> Columns:
+    """The row of a deleted record of which an earlier page showed an older version, and a later one the deletion."""
+    return {"harvest_document_id": entry.entry_id, "next_attempt": None, "state": DocumentState.DELETED.value}
 
 
 def note_full_wanted(session: Session, site_id: int, *, resumed: bool) -> None:

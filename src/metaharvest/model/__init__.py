@@ -418,10 +418,6 @@ class Outcome:
     last_modified: str | None = None
     title: str = ""
 
-    def as_error(self, kind: OutcomeKind, *findings: Finding) -> Outcome:
-        """The same document with an error as its result; its earlier findings stay."""
-        return replace(self, kind=kind, findings=(*self.findings, *findings))
-
 
 @frozen
 class ServerTrouble:

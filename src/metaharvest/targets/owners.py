@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import date
 from typing import Literal
 
 from sqlalchemy import bindparam, delete, select
@@ -21,9 +22,17 @@ from metaharvest.database.batches import batches
 from metaharvest.database.engine import Sessions
 from metaharvest.database.models import Base, DocumentOwner, HarvestDocument, HarvestSiteSchedule
 from metaharvest.database.rows import insert_rows
-from metaharvest.model import Action, Holding, Site
+from metaharvest.model import Action, Finding, Holding, ListedDocument, Site
 from metaharvest.targets import transfers
-from metaharvest.targets.base import HeldRevision, RemoteTarget, Target, TargetSession, Upload
+from metaharvest.targets.base import (
+    OF_ANOTHER_SITE,
+    RECORD_OF_ANOTHER_SITE,
+    HeldRevision,
+    RemoteTarget,
+    Target,
+    TargetSession,
+    Upload,
+)
 from metaharvest.targets.embedded import EmbeddedTarget
 from metaharvest.targets.transfers import Receiving, Taken
 
@@ -148,6 +157,25 @@ def give(session: Session, target: Target, taken: Sequence[Taken], to: Receiving
         writing.transfer(session, document_ids, to.site_id)
         outside = list(owners_of(session, document_ids)) if isinstance(target, EmbeddedTarget) else document_ids
         set_owner(session, outside, to.site_id)
+
+
+def other_site_owns(
+    document: ListedDocument, owner: str, taken: date | None = None, *, is_record: bool = False
+) -> Finding:
+    """The finding about a document that belongs to the site `owner`; `taken`: the day since when, if it was this one's.
+
+    `is_record`: it is a record of a source repository, even if its origin is not known, as in the ledger.
+    """
+    message = f"{document.document_id} belongs to the site '{owner}'."
+    if taken is not None:
+        since = f"it has belonged to the site '{owner}' since {taken}"
+        message = f"{document.document_id} was transferred from this site: {since}."
+    remedy = OF_ANOTHER_SITE
+    if is_record or document.origin is not None:
+        remedy = RECORD_OF_ANOTHER_SITE
+    elif taken is not None:
+        remedy = f"Take it out of your list: '{owner}' publishes it now. If it is yours, ask the administrator for it."
+    return Finding("target.other-site", message, remedy, line=document.line, docid=document.docid)
 
 
 class _OwnedSession:

@@ -153,7 +153,7 @@ def _outcome_without_deletion(outcome: Outcome, fate: Fate, waiting: Waiting) ->
     if fate is Fate.REFUSE:
         finding = owned(outcome.document, waiting.owners[document_id])
         finding = replace(finding, message=f"{finding.message} It was not deleted.")
-        return outcome.as_error(OutcomeKind.UPLOAD_ERROR, finding)
+        return replace(outcome, kind=OutcomeKind.UPLOAD_ERROR, findings=(finding,))
     name = waiting.listed.get(document_id)
     return replace(outcome, findings=(_moved(document_id, name),)) if name else outcome
 
@@ -217,9 +217,10 @@ async def _delete_in_target(outcome: Outcome, target: SiteTarget) -> Outcome:
         async with target.sending:
             await target.delete(document_id)
     except TargetError as error:
-        return outcome.as_error(OutcomeKind.DEFERRED if error.transient else OutcomeKind.UPLOAD_ERROR, *error.findings)
+        kind = OutcomeKind.DEFERRED if error.transient else OutcomeKind.UPLOAD_ERROR
+        return replace(outcome, kind=kind, findings=error.findings)
     except Exception as error:  # an error costs this document alone, or its site would never get past it
         log.exception("The deletion of %s failed", outcome.document.docid)
         finding = internal_error(error, "The harvester itself failed on this document")
-        return outcome.as_error(OutcomeKind.UPLOAD_ERROR, finding)
+        return replace(outcome, kind=OutcomeKind.UPLOAD_ERROR, findings=(finding,))
     return outcome

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 
-from metaharvest.harvest.decide import other_site_owns
 from metaharvest.harvest.documents import Todo
 from metaharvest.ledger.entries import LedgerEntry, after_deletion
 from metaharvest.ledger.records import Brought, KnownRecord
-from metaharvest.ledger.rows import Settled
+from metaharvest.ledger.rows import Rows, Settled, settled_rows
+from metaharvest.ledger.sweeps import row_deleted_again, row_to_delete, row_to_refetch
 from metaharvest.model import (
     Action,
     Deletions,
@@ -30,6 +31,7 @@ from metaharvest.model import (
 )
 from metaharvest.model.values import frozen
 from metaharvest.sources.base import ListedRecord
+from metaharvest.targets.owners import other_site_owns
 from metaharvest.targets.withdrawals import withdrawn
 
 _BEGINS_WITH_YEAR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -135,6 +137,15 @@ class PagePlan:
     def listed(self) -> int:
         """The number of records that are accounted for with this page."""
         return self.duplicate + self.unchanged + len(self.ended) + len(self.chains)
+
+    def rows(self, site_run: SiteRun, today: date) -> Rows:
+        """The rows of the ledger for this page, apart from documents whose outcomes are in the log too."""
+        new, changed = settled_rows(site_run, self.settled, today)
+        for document, entry in self.to_delete:
+            (new if entry is None else changed).append(row_to_delete(site_run, document, entry))
+        changed += [row_to_refetch(each.entry, today) for each in self.outdated]
+        changed += [row_deleted_again(each.entry) for each in self.deleted_again]
+        return new, changed
 
 
 @dataclass(slots=True)

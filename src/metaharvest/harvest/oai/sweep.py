@@ -43,7 +43,7 @@ from metaharvest.journal.log_rows import LogRow
 from metaharvest.ledger import deletions, records, retries, sweeps
 from metaharvest.ledger.entries import GOOD
 from metaharvest.ledger.records import KnownRecord, Unnamed
-from metaharvest.ledger.rows import delete_entries, write_settled
+from metaharvest.ledger.rows import Rows, delete_entries, write_ledger
 from metaharvest.ledger.sweeps import Progress
 from metaharvest.model import (
     Checkpoint,
@@ -189,9 +189,10 @@ class _Sweep:
         ids = list(dict.fromkeys(record.document.document_id for record in page.records))
         if not self._unwritten.isdisjoint(ids):
             await self.write_outcomes()
-        plan = await in_thread(partial(self._plan, page, ids))
+        plan, rows = await in_thread(partial(self._plan, page, ids))
         self.older_deletions.update(plan.older_deletions)
         await self._bring_in(plan)
+        doubts = levelled(page.findings, harvest.ctx.policy)
         tally.listed, tally.unchanged = tally.listed + plan.listed, tally.unchanged + plan.unchanged
         tally.duplicates += plan.duplicate
         self.received, self._pages = self.received + len(page.records), self._pages + 1
@@ -204,8 +205,8 @@ class _Sweep:
             return
 
         def keep(session: Session) -> Iterable[LogRow]:
-            self._keep_page(session, plan)
-            return () if page.reports_end else oai_notes.doubtful(levelled(page.findings, harvest.ctx.policy))
+            self._keep_page(session, plan, rows)
+            return () if page.reports_end else oai_notes.doubtful(doubts)
 
         await harvest.write(keep)
         self._unwritten = frozenset()
@@ -218,8 +219,11 @@ class _Sweep:
             await self._harvest.write(lambda session: ())
             self._unwritten = frozenset()
 
-    def _plan(self, page: Page, ids: Sequence[str]) -> PagePlan:
-        """Ask the ledger and the target about the records of a page, and plan it. To be called in a thread."""
+    def _plan(self, page: Page, ids: Sequence[str]) -> tuple[PagePlan, Rows]:
+        """Ask the ledger and the target about the records of a page. Returns its plan, and its rows of the ledger.
+
+        To be called in a thread.
+        """
         harvest, site_run, progress = self._harvest, self._harvest.site_run, self._progress
         target, ctx = harvest.target, harvest.ctx
         with ctx.reading() as session:
@@ -238,7 +242,7 @@ class _Sweep:
         context = PageContext(site_run, ctx.site_names, seen, known, holdings, used_up, elsewhere)
         plan = plan_page(page.records, context)
         self._ids.add_page(set(ids))
-        return plan
+        return plan, plan.rows(site_run, ctx.journal.today)
 
     def _elsewhere(self, page: Page, known: Mapping[str, KnownRecord], holdings: Mapping[str, Holding]) -> Elsewhere:
         """Records of a page that other sites of the origin have. For most records, this site's ledger is enough."""
@@ -281,19 +285,17 @@ class _Sweep:
             moved=self._progress.moved + moved,
         )
 
-    def _keep_page(self, session: Session, plan: PagePlan) -> None:
+    def _keep_page(self, session: Session, plan: PagePlan, rows: Rows) -> None:
         """Keep what the page says, and the progress if the sweep can go on from here. Raises NotWritten."""
-        site_run, today, target = self._harvest.site_run, self._harvest.ctx.journal.today, self._harvest.target
-        write_settled(session, site_run, plan.settled, today)
+        target = self._harvest.target
+        write_ledger(session, *rows)
         # A deletion is no version of the record: the site that lists it live has brought its origin.
         settled = [outcome.document for outcome, _ in plan.settled if outcome.kind is OutcomeKind.UNCHANGED]
         unchanged = [*plan.same, *settled]
         if unchanged and target.in_journal is not None:
             target.in_journal.restamp(unchanged, session)
-        sweeps.note_deletions(session, site_run, plan.to_delete)
-        sweeps.note_versions(session, plan.outdated, plan.deleted_again, today)
         if self._progress.checkpoint is not None:
-            sweeps.keep_progress(session, site_run, self._progress, self._ids)
+            sweeps.keep_progress(session, self._harvest.site_run, self._progress, self._ids)
 
     # -- the end of the list
 
