@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from requests.cookies import RequestsCookieJar
+from http.cookiejar import CookieJar
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
@@ -48,7 +47,7 @@ class Questions:
     A request is retried if the connection breaks; a reply without the answer is a transient error.
     """
 
-    def __init__(self, client: HttpClient, cookies: RequestsCookieJar) -> None:
+    def __init__(self, client: HttpClient, cookies: CookieJar) -> None:
         self._client = client
         self._cookies = cookies
 
