@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from metaharvest.database.batches import batches
 from metaharvest.errors import TargetError
 from metaharvest.harvest.context import SiteHarvest
-from metaharvest.harvest.oai.plan import other_owner, owned
+from metaharvest.harvest.oai.plan import other_owner
 from metaharvest.harvest.site_target import SiteTarget
 from metaharvest.harvest.tasks import in_thread
 from metaharvest.journal import oai_notes
@@ -30,6 +30,7 @@ from metaharvest.ledger.entries import LedgerEntry
 from metaharvest.model import Deletions, Finding, Level, ListedDocument, Outcome, OutcomeKind, SiteOptions
 from metaharvest.model.values import frozen
 from metaharvest.problems.attention import MOVED
+from metaharvest.targets.owners import other_site_owns
 
 log = logging.getLogger(__name__)
 
@@ -151,8 +152,8 @@ def _outcome_without_deletion(outcome: Outcome, fate: Fate, waiting: Waiting) ->
     if fate is Fate.PUT_OFF:
         return replace(outcome, kind=OutcomeKind.DEFERRED)
     if fate is Fate.REFUSE:
-        finding = owned(outcome.document, waiting.owners[document_id])
-        finding = replace(finding, message=f"{finding.message} It was not deleted.")
+        finding = other_site_owns(outcome.document, waiting.owners[document_id], is_record=True)
+        finding = replace(finding, message=f"{finding.message} It was not deleted.", docid="")
         return replace(outcome, kind=OutcomeKind.UPLOAD_ERROR, findings=(finding,))
     name = waiting.listed.get(document_id)
     return replace(outcome, findings=(_moved(document_id, name),)) if name else outcome

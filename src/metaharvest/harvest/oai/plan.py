@@ -20,7 +20,6 @@ from metaharvest.model import (
     Action,
     Deletions,
     DocumentState,
-    Finding,
     Holding,
     Intent,
     ListedDocument,
@@ -389,8 +388,8 @@ def _bring_in(case: _Case, page: PageContext, plan: PagePlan) -> None:
     """Bring a record in as the next revision; refuse it if a site of another origin owns the document."""
     record, last, (document, entry) = case.record, case.last_revision, _next_version(case, page)
     if case.owner is not None:
-        outcome = Outcome(document, OutcomeKind.UPLOAD_ERROR, last, (owned(document, case.owner),))
-        plan.ended.append((outcome, entry))
+        finding = replace(other_site_owns(document, case.owner), docid="")
+        plan.ended.append((Outcome(document, OutcomeKind.UPLOAD_ERROR, last, (finding,)), entry))
     elif record.content is None:
         kind = OutcomeKind.ACCESS_ERROR if record.is_away else OutcomeKind.INVALID
         plan.ended.append((Outcome(document, kind, last, record.findings, transient=record.is_away), entry))
@@ -437,8 +436,3 @@ def other_owner(holding: Holding | None, site_run: SiteRun, site_names: Mapping[
     if holding is None or holding.site_id is None or site_run.owns(holding.site_id):
         return None
     return site_names.get(holding.site_id)
-
-
-def owned(document: ListedDocument, owner: str) -> Finding:
-    """The finding about a record whose document belongs to the site `owner`."""
-    return replace(other_site_owns(document, owner, is_record=True), docid="")
