@@ -1,6 +1,6 @@
-"""An HTTP exchange with `urllib3` that ends at its deadline, whatever the server does.
+"""An HTTP exchange with `requests` that ends at its deadline, whatever the server does.
 
-A time-out of urllib3 limits a single read: a server that drips its headers, or its response, keeps a thread for
+A time-out of requests limits a single read: a server that drips its headers, or its response, keeps a thread for
 hours. Here a timer shuts the exchange's connection down. That ends any read and any write, encrypted or not.
 """
 
@@ -13,9 +13,8 @@ import ssl
 import threading
 from contextvars import ContextVar
 from typing import Any, Self
-from urllib.parse import unquote, urlsplit
 
-from urllib3 import PoolManager, ProxyManager, make_headers
+from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
@@ -101,18 +100,31 @@ class _TlsPool(HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
 
 
-def pools_of(proxy: str, context: ssl.SSLContext | None, connections: int) -> PoolManager:
-    """Sends from any number of threads, over connections that the thread's Deadline ends.
+class DeadlineAdapter(HTTPAdapter):
+    """Sends for requests, from any number of threads, over connections that the thread's Deadline ends.
 
-    `proxy` is a URL, perhaps with a login, or empty. `context` verifies certificates and has the client's own.
+    `context` verifies certificates and has the client's own.
     """
-    if proxy:
-        login = urlsplit(proxy).netloc.rpartition("@")[0]
-        headers = make_headers(proxy_basic_auth=unquote(login)) if login else None
-        pools: PoolManager = ProxyManager(
-            proxy, maxsize=connections, proxy_headers=headers, proxy_ssl_context=context, ssl_context=context
-        )
-    else:
-        pools = PoolManager(maxsize=connections, ssl_context=context)
-    pools.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
-    return pools
+
+    def __init__(self, context: ssl.SSLContext | None, connections: int) -> None:
+        self._context = context
+        super().__init__(pool_maxsize=connections)
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        """Use the connections above."""
+        super().init_poolmanager(*arguments, **options)
+        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        """The same for connections that go through a proxy."""
+        manager = super().proxy_manager_for(proxy, proxy_ssl_context=self._context, **options)
+        manager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+        return manager
+
+    def build_connection_pool_key_attributes(self, *arguments: Any, **options: Any) -> tuple[Any, Any]:
+        """Only `context` verifies certificates."""
+        host, _ = super().build_connection_pool_key_attributes(*arguments, **options)
+        return host, {"cert_reqs": "CERT_REQUIRED", "ssl_context": self._context}
+
+    def cert_verify(self, conn: Any, *_: Any) -> None:
+        """Do nothing: requests would add authorities of its own."""

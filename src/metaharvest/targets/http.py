@@ -1,4 +1,4 @@
-"""Access to targets over HTTP: the one user of `urllib3`, made from the settings of a target.
+"""Access to targets over HTTP: the one way to `requests`, made from the settings of a target.
 
 Its rules: time-outs for connecting and reading, and a deadline for the whole exchange; certificates verified by the
 system's authorities and by ca_file; a client certificate; a proxy from the settings alone, nothing from the
@@ -15,17 +15,15 @@ import logging
 import re
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from http.client import responses
 from http.cookiejar import CookieJar
 from itertools import count
 from pathlib import Path
-from typing import Any
-from urllib.request import Request
 
-import urllib3
-from urllib3 import exceptions
+import requests
+from requests.cookies import extract_cookies_to_jar
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError, ProxyError
 
 from metaharvest.config.secret_references import url_with_password
 from metaharvest.config.settings import Settings
@@ -37,7 +35,7 @@ from metaharvest.fetch.error_messages import CERTIFICATE_PROBLEMS
 from metaharvest.fetch.html_page import html_title
 from metaharvest.model import Finding
 from metaharvest.model.values import frozen
-from metaharvest.targets.deadline import Deadline, pools_of
+from metaharvest.targets.deadline import Deadline, DeadlineAdapter
 from metaharvest.targets.interruption import pause
 from metaharvest.text import one_line, shown_url
 
@@ -80,7 +78,6 @@ _OURS_REFUSED = {
 _NOT_REACHED = re.compile(r"Tunnel connection failed: 50[0234]\b")
 """The words if a proxy cannot reach the server: see _proxy() in fetch/error_messages.py."""
 
-_Send = Callable[..., urllib3.BaseHTTPResponse]
 Part = tuple[str | None, bytes | str, str]
 """A part of a multipart body: file name (None: a plain field), content, content type."""
 
@@ -150,11 +147,11 @@ class HttpClient:
         encrypted = any(each.startswith("https:") for each in (target.url, proxy))
         context = _context(settings) if encrypted else None
         connections = target.uploads_at_once + _MORE_CONNECTIONS
-        self._pools = pools_of(proxy, context, connections)
+        self._adapter = DeadlineAdapter(context, connections)
         self._room = threading.BoundedSemaphore(connections)
         self._target = target
         self._http = settings.http
-        self._has_proxy = bool(proxy)
+        self._proxies = {"http": proxy, "https": proxy} if proxy else {}
         self.document_bytes = settings.http.max_document_bytes
         self._headers = {
             "User-Agent": user_agent(settings.harvester.name, settings.http.contact_url),
@@ -178,64 +175,80 @@ class HttpClient:
     ) -> HttpAnswer:
         """The response to a request for `path` (quoted, added to the target's url) with form fields or multipart parts.
 
-        `cookies` are sent; it gets the cookies of the response, and threads may share it. A GET is retried a few times.
-        `most_bytes` limits the response. Raises Unanswered.
+        `cookies` are sent; it gets the cookies of the response, and threads may share it. A GET or HEAD is retried a
+        few times. `most_bytes` limits the response. Raises Unanswered.
         """
-        form: Any = data if isinstance(data, Mapping) else params or list(parts) or None
-        timeout = urllib3.Timeout(connect=self._target.connect_timeout, read=self._target.read_timeout)
-        options = {"fields": form, "body": None if form else data, "timeout": timeout}
-        send = partial(self._pools.request, method, **options, retries=False, redirect=False, preload_content=False)
-        asked = Request(self.url + path, headers={**self._headers, **(headers or {})})
+        request = requests.Request(
+            method,
+            self.url + path,
+            headers={**self._headers, **(headers or {})},
+            params=dict(params or {}),
+            data=data,
+            files=list(parts) or None,
+            cookies=cookies,
+        )
+        outcome: HttpAnswer | Unanswered
         for attempt in count(1):
             try:
-                answer = self._exchange(asked, send, CookieJar() if cookies is None else cookies, most_bytes)
+                outcome = self._exchange(request, cookies, most_bytes)
             except Unanswered as error:
-                if method == "GET" and error.again and self._waits(attempt):
-                    continue
-                raise
-            wanted = seconds_wanted(answer.headers.get("Retry-After", ""), answer.headers.get("Date", ""))
-            if method != "GET" or answer.status not in _BUSY or not self._waits(attempt, wanted):
+                outcome = error
+            wait = self._wait(outcome, attempt) if method in ("GET", "HEAD") else None
+            if wait is None:
                 break
-        return answer
+            log.debug("%s %s is asked again in %.1f seconds", method, self.url + path, wait)
+            if not pause(wait):
+                break
+        if isinstance(outcome, Unanswered):
+            try:
+                raise outcome
+            finally:
+                # Its traceback has this frame: without the name, the document's bytes go at once.
+                del outcome
+        return outcome
 
     def close(self) -> None:
         """Close the idle connections."""
-        self._pools.clear()
+        self._adapter.close()
 
-    def _exchange(self, asked: Request, send: _Send, cookies: CookieJar, most_bytes: int) -> HttpAnswer:
-        target, url = self._target, asked.full_url
-        asked.remove_header("Cookie")
-        cookies.add_cookie_header(asked)
+    def _exchange(self, request: requests.Request, cookies: CookieJar | None, most_bytes: int) -> HttpAnswer:
+        target, url = self._target, request.url
         with self._room, Deadline(target.deadline) as deadline:
             try:
-                with send(url, headers=dict(asked.header_items())) as response:
-                    cookies.extract_cookies(response, asked)  # type: ignore[arg-type]
+                prepared = request.prepare()
+                timeout = (target.connect_timeout, target.read_timeout)
+                response = self._adapter.send(prepared, stream=True, timeout=timeout, proxies=self._proxies)
+                with response:
+                    if cookies is not None:
+                        extract_cookies_to_jar(cookies, prepared, response.raw)  # type: ignore[no-untyped-call]
                     body = _read(response, most_bytes)
-            except (OSError, exceptions.HTTPError) as error:
+            except (OSError, HTTPError) as error:  # requests' own errors are OSErrors
                 if deadline.passed:
                     raise Unanswered(_too_slow(url, target.deadline)) from error
-                finding, sent = _unanswered(error, url, self._has_proxy), not _was_never_sent(error)
+                finding, sent = _unanswered(error, url, bool(self._proxies)), not _was_never_sent(error)
                 raise Unanswered(finding, sent=sent, again=_is_worth_another_try(error)) from error
         if deadline.passed:
             # A response of no announced length seems complete after the connection was shut down.
             raise Unanswered(_too_slow(url, target.deadline))
         if body is None:
             raise Unanswered(_too_large(url, most_bytes, is_document=most_bytes == self.document_bytes))
-        return HttpAnswer(url, response.status, response.reason or "", response.headers, body)
+        return HttpAnswer(url, response.status_code, response.reason or "", response.headers, body)
 
-    def _waits(self, attempt: int, wanted: float | None = None) -> bool:
-        """Wait for the next attempt; False if there is none. `wanted`: the seconds that the server asks for."""
-        wait = wait_after(attempt, self._http, wanted)
-        if wait is None:
-            return False
-        log.debug("%s is asked again in %.1f seconds", self.url, wait)
-        return pause(wait)
+    def _wait(self, outcome: HttpAnswer | Unanswered, attempt: int) -> float | None:
+        """The seconds until the retry of a request; None: there is no retry."""
+        if isinstance(outcome, Unanswered):
+            return wait_after(attempt, self._http) if outcome.again else None
+        if outcome.status not in _BUSY:
+            return None
+        headers = outcome.headers
+        wanted = seconds_wanted(headers.get("Retry-After", ""), headers.get("Date", ""))
+        return wait_after(attempt, self._http, wanted)
 
 
-def _read(response: urllib3.BaseHTTPResponse, most: int) -> bytes | None:
+def _read(response: requests.Response, most: int) -> bytes | None:
     """The body, decompressed; None if it is larger than `most` bytes."""
     body = bytearray()
-    for piece in response.stream(65_536):
+    for piece in response.iter_content(65_536):
         body += piece
         if len(body) > most:
             return None
@@ -291,7 +304,7 @@ def _too_large(url: str, most: int, *, is_document: bool) -> Finding:
 
 def _unanswered(error: Exception, url: str, proxy: bool) -> Finding:
     where, causes = shown_url(url), list(_causes(error))
-    if proxy and any(isinstance(each, exceptions.ProxyError) for each in causes):
+    if proxy and any(isinstance(each, requests.exceptions.ProxyError) for each in causes):
         words = _words(causes)
         if _NOT_REACHED.search(words):
             message = f"{where} was not reached: the proxy could not connect to it ({words})."
@@ -300,7 +313,7 @@ def _unanswered(error: Exception, url: str, proxy: bool) -> Finding:
     for each in causes:
         if isinstance(each, ssl.SSLError) and (tls := _tls(each, where)):
             return tls
-    if any(isinstance(each, exceptions.NameResolutionError) for each in causes):
+    if any(isinstance(each, NameResolutionError) for each in causes):
         remedy = "The administrator should check the spelling of the host name in the target's url. "
         return Finding("target.away", f"{where}: the host name is not known (DNS).", remedy + _LATER)
     return Finding("target.away", f"{where} did not answer: {_what(causes)}.", _LATER)
@@ -313,15 +326,14 @@ def _proxy_does_not_work(where: str, words: str) -> Finding:
 
 def _was_never_sent(error: Exception) -> bool:
     """True if the server can have done nothing: there was no connection for the request."""
-    no_connection = (exceptions.NewConnectionError, exceptions.ConnectTimeoutError, exceptions.ProxyError)
-    kinds = (*no_connection, ssl.SSLCertVerificationError)
+    kinds = (NewConnectionError, NameResolutionError, ConnectTimeoutError, ProxyError, ssl.SSLCertVerificationError)
     return any(isinstance(each, kinds) for each in _causes(error))
 
 
 def _is_worth_another_try(error: Exception) -> bool:
     """True if a failed request may be repeated now: False if it has taken long, or the cause is lasting."""
-    lasting = (TimeoutError, ssl.SSLError, exceptions.LocationValueError, exceptions.NameResolutionError)
-    return not any(isinstance(each, lasting) for each in _causes(error))
+    lasting = (requests.exceptions.Timeout, requests.exceptions.SSLError, requests.exceptions.InvalidURL, TimeoutError)
+    return not any(isinstance(each, (*lasting, NameResolutionError)) for each in _causes(error))
 
 
 def _tls(error: ssl.SSLError, where: str) -> Finding | None:
@@ -347,17 +359,17 @@ def _tls(error: ssl.SSLError, where: str) -> Finding | None:
 
 
 def _what(causes: list[BaseException]) -> str:
-    if not any(isinstance(each, TimeoutError) for each in causes):
-        return _words(causes)
-    if any(isinstance(each, exceptions.ConnectTimeoutError) for each in causes):
+    if any(isinstance(each, requests.exceptions.ConnectTimeout) for each in causes):
         return "the connection was not made in time"
-    return "it sent nothing more for as long as is waited (read_timeout in the target's settings)"
+    if any(isinstance(each, requests.exceptions.ReadTimeout | TimeoutError) for each in causes):
+        return "it sent nothing more for as long as is waited (read_timeout in the target's settings)"
+    return _words(causes)
 
 
 def _words(causes: list[BaseException]) -> str:
     """The words of the system or the library, without wrapping errors."""
     for each in reversed(causes):
-        if isinstance(each, OSError) and each.strerror:
+        if isinstance(each, OSError) and each.strerror and not isinstance(each, requests.RequestException):
             return one_line(shown_url(each.strerror), 200).rstrip(".")
     return one_line(shown_url(str(causes[-1])), 200).rstrip(".") or type(causes[-1]).__name__
 
@@ -369,5 +381,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     while here is not None and id(here) not in seen:
         seen.add(id(here))
         yield here
-        inner = (each for each in here.args if isinstance(each, BaseException))
-        here = next(inner, here.__cause__ or here.__context__)
+        inner = [each for each in here.args if isinstance(each, BaseException)]
+        reason = getattr(here, "reason", None) if isinstance(here, HTTPError) else None
+        here = reason if isinstance(reason, BaseException) else next(iter(inner), here.__cause__ or here.__context__)

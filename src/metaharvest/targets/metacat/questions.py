@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http.cookiejar import CookieJar
+
+from requests.cookies import RequestsCookieJar
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
@@ -47,7 +48,7 @@ class Questions:
     A request is retried if the connection breaks; a reply without the answer is a transient error.
     """
 
-    def __init__(self, client: HttpClient, cookies: CookieJar) -> None:
+    def __init__(self, client: HttpClient, cookies: RequestsCookieJar) -> None:
         self._client = client
         self._cookies = cookies
 

@@ -15,10 +15,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
-from http.cookiejar import CookieJar
 from threading import Lock
 from typing import Literal, TypeVar
 from urllib.parse import urlencode
+
+from requests.cookies import RequestsCookieJar
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, ListedDocument
@@ -64,7 +65,7 @@ class MetacatSession:
     def __init__(self, client: HttpClient, login: Login, public: bool, at_once: int) -> None:
         self.login = login
         self._client = client
-        self._cookies = CookieJar()
+        self._cookies = RequestsCookieJar()
         self.questions = Questions(client, self._cookies)
         self._public = public
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="metacat")

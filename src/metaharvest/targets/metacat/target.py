@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.cookiejar import CookieJar
 from typing import NoReturn
 from urllib.parse import urlsplit
+
+from requests.cookies import RequestsCookieJar
 
 from metaharvest.config.secret_references import resolve_secret
 from metaharvest.config.settings import Settings
@@ -61,7 +62,7 @@ class MetacatTarget:
 
     def check(self, site: Site | None) -> Iterator[Standing]:
         """Check that it answers, and our identity there; only an upload would show our right to write."""
-        where, questions = shown_url(self._client.url), Questions(self._client, CookieJar())
+        where, questions = shown_url(self._client.url), Questions(self._client, RequestsCookieJar())
         try:
             version = questions.version()
             yield Standing("ok", f"Metacat {version.removeprefix('Metacat ')}".rstrip() + f" answers at {where}.")
@@ -106,7 +107,7 @@ class MetacatTarget:
     def _questions(self) -> Iterator[Questions]:
         """For requests, logged in if the settings have a login; public documents need none."""
         if not self._own.username:
-            yield Questions(self._client, CookieJar())
+            yield Questions(self._client, RequestsCookieJar())
             return
         with self.session(None) as session:
             yield session.questions
