@@ -309,3 +309,24 @@ def test_a_deletion_of_what_this_site_never_had_is_noted_while_another_site_list
     plan = planned(record(deleted=True), holding=held(SIBLING), elsewhere=Elsewhere(listed={"r"}))
     [(outcome, _)] = plan.settled
     assert (outcome.kind, outcome.target_revision, plan.to_delete) == (OutcomeKind.DELETED, None, [])
+
+
+def test_the_rows_of_a_page_are_new_for_records_that_the_ledger_does_not_have() -> None:
+    today = date(2026, 11, 21)
+    new, changed = planned(record(deleted=True), holding=held()).rows(site_run(), today)
+    assert ([(row["document_id"], row["state"], row["datestamp"]) for row in new], changed) == (
+        [("r", "to-delete", DAY)],
+        [],
+    )
+    new, changed = planned(record(deleted=True), row=known(), holding=held()).rows(site_run(), today)
+    assert (new, [(row["harvest_document_id"], row["state"]) for row in changed]) == ([], [(9, "to-delete")])
+
+
+def test_the_rows_of_a_page_with_an_older_version_have_the_record_fetched_and_a_deletion_ends_that() -> None:
+    today, row = date(2026, 11, 21), known(datestamp=DAY, digest="new")
+    older = planned(record("old", EARLIER), row=row, holding=held())
+    new, [changed] = older.rows(site_run(), today)
+    assert (new, changed["harvest_document_id"], changed["state"], changed["next_attempt"]) == ([], 9, "older", today)
+    again = planned(record(deleted=True), row=known(OutcomeKind.DELETED, state=DocumentState.REAPPEARED))
+    new, [changed] = again.rows(site_run(), today)
+    assert (new, changed["state"], changed["next_attempt"]) == ([], "deleted", None)
