@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from metaharvest.catalogue.change_feed import changed_documents, last_stamp
+from metaharvest.catalogue.current import held_documents
 from metaharvest.catalogue.provenance import provenance_of
 from metaharvest.catalogue.selection import Hidden, entry_of, sets_of
+from metaharvest.catalogue.writing import transfer
 from metaharvest.database.engine import readers, writers
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, ListedDocument
@@ -160,13 +162,14 @@ def test_a_transfer_moves_what_has_another_site(catalogue: Catalogue) -> None:
     catalogue.do(catalogue.target.delete, deletion("a.3"))
     catalogue.changed()
     with writers(catalogue.harvester.engine).begin() as session:
-        catalogue.target.transfer(["a.1", "a.3"], birch, session)
+        transfer(session, ["a.1", "a.3"], birch)
     assert catalogue.changed() == [("a.1", 1, False)]
     with writers(catalogue.harvester.engine).begin() as session:
-        catalogue.target.transfer(["a.1"], birch, session)
+        transfer(session, ["a.1"], birch)
     assert catalogue.changed() == []
     with readers(catalogue.harvester.engine)() as session:
-        assert catalogue.target.owners(["a.1", "a.2"], session) == {"a.1": birch, "a.2": catalogue.site}
+        held = held_documents(session, ["a.1", "a.2"]).values()
+    assert {each.document_id: each.site_id for each in held} == {"a.1": birch, "a.2": catalogue.site}
 
 
 def test_a_record_has_the_origin_and_the_identifier_of_its_source_repository(catalogue: Catalogue) -> None:

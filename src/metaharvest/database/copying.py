@@ -38,6 +38,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.exc import DataError, IntegrityError, StatementError
+from sqlalchemy.orm import Session
 
 from metaharvest.config.files import require_folder
 from metaharvest.database import console_models, dialects, models
@@ -252,18 +253,13 @@ def _upto(connection: Connection, key: Column[Any], large: Sequence[Column[Any]]
 
 def _replace_operations(source: Engine, target: Engine, table: Table) -> None:
     """Copy the operations of the old database; rows of the log refer to them."""
-    with source.connect() as connection:
-        rows = connection.execute(select(table)).mappings().all()
-    with _writing(target) as connection:
-        known = set(connection.scalars(select(table.c.harvest_operation_code)))
-        for row in rows:
-            code = row["harvest_operation_code"]
-            if code in known:
-                connection.execute(table.update().where(table.c.harvest_operation_code == code).values(**row))
-            else:
-                connection.execute(insert(table), dict(row))
-        gone = known - {row["harvest_operation_code"] for row in rows}
-        connection.execute(delete(table).where(table.c.harvest_operation_code.in_(gone)))
+    with Session(source) as session:
+        kept = {each.harvest_operation_code: each for each in session.scalars(select(models.HarvestOperation))}
+    with _writing(target) as connection, Session(connection) as session:
+        for each in kept.values():
+            session.merge(each)
+        session.flush()
+        connection.execute(delete(table).where(table.c.harvest_operation_code.not_in(kept)))
 
 
 @contextmanager

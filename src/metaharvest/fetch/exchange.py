@@ -16,8 +16,6 @@ from metaharvest.model import Finding, Network
 from metaharvest.model.values import frozen
 from metaharvest.text import shown_url
 
-_NO_CONTENT = 204
-
 
 class StopReason(Enum):
     """The reason why our side aborted an exchange."""
@@ -153,7 +151,7 @@ class Exchange:
 
         Some servers that fail to compress send an empty body without a Content-Encoding.
         """
-        if self.plain or not self.is_document or self.status == _NO_CONTENT:
+        if self.plain or not self.is_document or self.status == 204:
             return False
         return self.stop is StopReason.ENCODING or (self.code == 0 and not (self.complete and self.size))
 

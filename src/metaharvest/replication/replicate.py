@@ -147,10 +147,6 @@ class CopySource:
             if wanted := [each for each in found if self._only in (None, each.owner)]:
                 yield wanted
 
-    def broke_off(self, error: TargetError) -> None:
-        """Note that the source does not name its other documents."""
-        self._tally.cut(self.target, error.findings, for_good=not error.transient)
-
     async def fetch(self, revision: HeldRevision) -> FetchedDocument | CopyOutcome:
         """The revision with its bytes. If they cannot be fetched, report that, and return the outcome."""
         try:
@@ -227,7 +223,7 @@ class _Copying:
             try:
                 batch = await in_thread(partial(next, batches, None))
             except TargetError as error:
-                self.source.broke_off(error)
+                self.tally.cut(self.source.target, error.findings, for_good=not error.transient)
                 break
             if batch is None:
                 break

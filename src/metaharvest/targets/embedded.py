@@ -161,15 +161,6 @@ class EmbeddedTarget:
         """Update the datestamps, sets and descriptions of the records of these revisions."""
         writing.restamp(session, documents)
 
-    def owners(self, document_ids: Sequence[str], session: Session) -> Mapping[str, int]:
-        """The registered site of each of these documents, if it has one."""
-        held = current.held_documents(session, document_ids).values()
-        return {each.document_id: each.site_id for each in held if each.site_id is not None}
-
-    def transfer(self, document_ids: Sequence[str], site_id: int, session: Session) -> None:
-        """Transfer documents to another site."""
-        writing.transfer(session, document_ids, site_id)
-
 
 def _refuse_other_site(by: Upload | Deletion, document_id: str, held: Holding, remedy: str) -> None:
     if held.site_id not in (None, by.site_id, *by.same_origin):

@@ -1,6 +1,7 @@
-"""A stored document as a part of another XML document, without a change of its meaning. Pure.
+"""A stored document as a part of another XML document, without a change of its meaning; and its DOCTYPE. Pure.
 
-The embedded and the stored element have the same exclusive canonical XML.
+The embedded and the stored element have the same exclusive canonical XML. Declarations of a DOCTYPE can change the
+content of a document: libxml2 expands entities in attribute values, whatever its options.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from threading import local
 
 from lxml import etree
 
-from metaharvest.transform.doctype import HasDeclarations, without_doctype
-
+_DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s+|<\?.*?\?>|<!--.*?-->|(?!))*+(<!DOCTYPE)", re.DOTALL)
+_EXTERNAL_ONLY = re.compile(
+    rb"<!DOCTYPE\s+[^\s\[>\"']+(?:\s+(?:SYSTEM|PUBLIC\s+(?:\"[^\"]*\"|'[^']*'))\s+(?:\"[^\"]*\"|'[^']*'))?\s*>"
+)
 _PLAIN = re.compile(
     rb"""(?:<\?xml version=["']1\.0["'](?: encoding=["'](?:UTF|utf)-8["'])?\?>\s*+)?"""
     rb"""(?P<start><[A-Za-z_][^\s/>]*+)(?P<attributes>(?:[^"'>]|"[^"]*+"|'[^']*+'|(?!))*+)>"""
@@ -25,6 +28,28 @@ _USUAL_TAG = 10_000
 _START = re.compile(rb"<[^\s/>]+")
 _NAME = re.compile(rb"""\s([^\s=]++)\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
 """An attribute with its name."""
+
+
+class HasDeclarations(Exception):
+    """The document has a DOCTYPE with declarations, which begins at this place of its bytes."""
+
+    def __init__(self, start: int) -> None:
+        super().__init__("its DOCTYPE has declarations")
+        self.start = start
+
+
+def without_doctype(content: bytes) -> bytes:
+    """The document with blanks in place of a DOCTYPE that declares nothing; line breaks stay.
+
+    Raises HasDeclarations for any other DOCTYPE. Only encodings that include ASCII are read.
+    """
+    if b"<!DOCTYPE" not in content or (found := _DOCTYPE.match(content)) is None:
+        return content
+    start = found.start(1)
+    harmless = _EXTERNAL_ONLY.match(content, start)
+    if harmless is None:
+        raise HasDeclarations(start)
+    return content[:start] + re.sub(rb"[^\r\n]", b" ", harmless[0]) + content[harmless.end() :]
 
 
 class _Parsers(local):

@@ -59,7 +59,9 @@ def schema_findings(
 ) -> list[ElementFinding]:
     """The schema's errors of the document, and warnings about doubtful URLs; empty if there is nothing to say."""
     if (crowded := crowded_element(root, content)) is not None:
-        return [_too_many_attributes(crowded)]
+        message = f"{shown_name(crowded)} has more than {_MAX_ATTRIBUTES:,} attributes."
+        remedy = "Remove them; no element of EML has more than a few."
+        return [ElementFinding("schema.unexpected-attribute", message, remedy, crowded)]
     if len(content) > _STREAMED_BYTES:
         reading = _StreamedValidation(root, content)
         if reading.is_valid(schema) and not reading.shortened:
@@ -68,7 +70,11 @@ def schema_findings(
         if reading.was_stopped or (
             number * len(content) > _MAX_PATH_STEPS and evaluated(_has_20_000_children, root, True)
         ):
-            return _findings_without_places(reading)
+            # A document whose reading was stopped is refused: its rest is not known.
+            errors = _true_errors(reading.errors)
+            if errors or reading.was_stopped:
+                return explain.findings_without_places(errors or reading.errors)
+            return [_url_warning(url, None) for _, url in _accepted_urls(reading.errors)]
     tree = root.getroottree()
     if schema.validate(tree):
         return []
@@ -78,14 +84,6 @@ def schema_findings(
     if len(errors) < len(log):
         found += [_url_warning(url, explain.element_at(tree, entry.path)) for entry, url in _accepted_urls(log)]
     return found
-
-
-def _findings_without_places(reading: _StreamedValidation) -> list[ElementFinding]:
-    """The errors of the reading. A document whose reading was stopped is refused: its rest is not known."""
-    errors = _true_errors(reading.errors)
-    if errors or reading.was_stopped:
-        return explain.findings_without_places(errors or reading.errors)
-    return [_url_warning(url, None) for _, url in _accepted_urls(reading.errors)]
 
 
 def crowded_element(root: etree._Element, content: bytes) -> etree._Element | None:
@@ -205,9 +203,3 @@ def _url_warning(url: str, element: etree._Element | None) -> ElementFinding:
     if _TWICE.match(url):
         message, remedy = f"{what} begins twice.", "Remove the first of the two beginnings."
     return ElementFinding("schema.bad-url", message, remedy, element, Level.WARNING)
-
-
-def _too_many_attributes(element: etree._Element) -> ElementFinding:
-    message = f"{shown_name(element)} has more than {_MAX_ATTRIBUTES:,} attributes."
-    remedy = "Remove them; no element of EML has more than a few."
-    return ElementFinding("schema.unexpected-attribute", message, remedy, element)

@@ -123,7 +123,7 @@ def _with_text_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
 
 
 def _with_html_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
-    """The findings, with all findings about HTML in one text as one."""
+    """The findings, with all findings about HTML in a text as one; of the text itself, only missing content counts."""
     holders: dict[etree._Element, etree._Element] = {}
     for finding in found:
         element = finding.element
@@ -133,7 +133,8 @@ def _with_html_as_one(found: list[ElementFinding]) -> list[ElementFinding]:
     kept: list[ElementFinding] = []
     for finding in found:
         holder = None if finding.element is None else _within(finding.element, holders)
-        if holder is None or not _follows_from_html(finding, holder):
+        is_missing = finding.rule in ("schema.missing-element", "schema.unexpected-text")
+        if holder is None or (finding.element is holder and not is_missing):
             kept.append(finding)
         elif holder not in explained:
             explained[holder] = _html_finding(holder, holders[holder])
@@ -173,11 +174,6 @@ def _within(element: etree._Element, holders: Mapping[etree._Element, object]) -
             return here
         here = here.getparent() if _is_of_text(here) else None
     return None
-
-
-def _follows_from_html(finding: ElementFinding, holder: etree._Element) -> bool:
-    """True if HTML in a text causes the finding. Of the holder itself, only missing content counts."""
-    return finding.element is not holder or finding.rule in ("schema.missing-element", "schema.unexpected-text")
 
 
 def _html_finding(holder: etree._Element, first: etree._Element) -> ElementFinding:

@@ -22,7 +22,7 @@ from lxml import etree
 from metaharvest.model import Finding, limited
 from metaharvest.rules import RULES
 from metaharvest.text import binary_kind, compressed_as, one_line
-from metaharvest.transform.doctype import HasDeclarations, without_doctype
+from metaharvest.transform.embedding import HasDeclarations, without_doctype
 from metaharvest.validation import html_text, parse_lock, tags
 from metaharvest.validation.libxml2_errors import parser_error_in_words
 
@@ -297,9 +297,13 @@ def _parser_findings(error: etree.XMLSyntaxError, log: Any, content: bytes) -> I
                 before = _document_before(finding, content)
             declarations += 1
             if before is not None and declarations == 1 and _is_whole(before):
-                finding = _second_document(finding)
+                message = "The document ends above, and another one begins here."
+                remedy = "Put each document into a file of its own, or delete one of the two."
+                finding = replace(finding, rule="xml.content-after-root", message=message, remedy=remedy)
             elif before is not None:
-                finding = _second_declaration(finding)
+                message = "A second line <?xml …?> stands in the middle of the document."
+                remedy = "Delete this line, or what was put in by mistake with it."
+                finding = replace(finding, message=message, remedy=remedy)
         elif finding.rule == "xml.content-after-root" and content.lstrip()[:3].lower() == b"<br":
             message = "The document begins with a message of a program, such as an error of PHP."
             remedy = "Correct what the message says in the program that writes the document."
@@ -324,17 +328,6 @@ def _document_before(finding: Finding, content: bytes) -> bytes | None:
     before = content[: declaration.start()] if declaration else b""
     elements = _COMMENT.sub(b"", before)
     return before if _BEGINNING.match(elements) and _ELEMENT.search(elements) else None
-
-
-def _second_document(finding: Finding) -> Finding:
-    message = "The document ends above, and another one begins here."
-    remedy = "Put each document into a file of its own, or delete one of the two."
-    return replace(finding, rule="xml.content-after-root", message=message, remedy=remedy)
-
-
-def _second_declaration(finding: Finding) -> Finding:
-    message = "A second line <?xml …?> stands in the middle of the document."
-    return replace(finding, message=message, remedy="Delete this line, or what was put in by mistake with it.")
 
 
 def _is_whole(content: bytes) -> bool:

@@ -166,13 +166,17 @@ class DataOneSession:
     def _stored(self, upload: Upload) -> Action:
         document, content = upload.fetched.document, upload.fetched.content
         if len(document.docid) > LONGEST_IDENTIFIER or " " in document.docid:
-            raise _no_identifier(document)
+            may_have = f"it may have {LONGEST_IDENTIFIER} characters, and no spaces"
+            message = f"{one_line(document.docid)} is no identifier for DataONE: {may_have}."
+            raise TargetError(Finding("target.refused", message, "Give the document another identifier."))
         there = self._object(document.docid)
         if there is not None:
             return self._already_there(there, content)
         series = self._series(document.document_id)
         if series.highest >= document.revision:
-            raise _higher(document, series.highest)
+            message = f"The repository has revision {series.highest} of {document.document_id} by now."
+            remedy = f"If this document is newer, list it as revision {series.highest + 1}."
+            raise TargetError(Finding("target.exists", message, remedy))
         action = self._send(document, content, series)
         self.listing.add(document.document_id, document.revision)
         return action
@@ -297,15 +301,3 @@ def _revision_of(document_id: str, pid: str) -> int:
     """The revision of this document that this PID names; -1 if it names another object."""
     owner, revision = parts_of(pid)
     return revision if owner == document_id else -1
-
-
-def _no_identifier(document: ListedDocument) -> TargetError:
-    may_have = f"it may have {LONGEST_IDENTIFIER} characters, and no spaces"
-    message = f"{one_line(document.docid)} is no identifier for DataONE: {may_have}."
-    return TargetError(Finding("target.refused", message, "Give the document another identifier."))
-
-
-def _higher(document: ListedDocument, revision: int) -> TargetError:
-    message = f"The repository has revision {revision} of {document.document_id} by now."
-    remedy = f"If this document is newer, list it as revision {revision + 1}."
-    return TargetError(Finding("target.exists", message, remedy))

@@ -106,7 +106,9 @@ class FolderSession:
                     row, action = self._reserved(upload, index)
             if row.state != "held":
                 if upload.fetched.received is not None:
-                    self._keep_received(row, upload.fetched.received)
+                    with self._folder.lock:  # it replaces the remains of a failed upload
+                        self._files.remove(f"{RECEIVED}/{row.path}")
+                        self._files.write(f"{RECEIVED}/{row.path}", upload.fetched.received)
                 self._put(row, content, index)
             return action
 
@@ -199,20 +201,15 @@ class FolderSession:
         if not path:
             place = index.place(document.document_id, self._folder.layout)
             path = index.path_for(place, document.revision, self._folder.most)
-            if place.hashed:
-                self._write_name(document.document_id)
+            if place.hashed:  # the files do not show the document id
+                digest = digest_of(document.document_id)
+                name = document.document_id.encode(errors="surrogatepass")
+                self._files.write(f"{NAMES}/{digest[:2]}/{digest}", name)
         what = document.document_type, len(upload.fetched.content), upload.fetched.sha256
         when = upload.at.isoformat(), shown_url(document.url)
         row = Revision(document.document_id, document.revision, path, "reserved", *what, *when)
         index.put(row)
         return row, action
-
-    def _keep_received(self, row: Revision, content: bytes) -> None:
-        """Keep the received form of a normalised document; replace the remains of a failed upload."""
-        path = f"{RECEIVED}/{row.path}"
-        with self._folder.lock:
-            self._files.remove(path)
-            self._files.write(path, content)
 
     def _put(self, row: Revision, content: bytes, index: Index) -> None:
         """Write the file of a reserved revision, synced with its folder."""
@@ -234,11 +231,6 @@ class FolderSession:
             index.put(replace(there, state="held"))
         if there.sha256 != row.sha256:
             raise _other_content(row)
-
-    def _write_name(self, document_id: str) -> None:
-        """Write the id of a document whose files do not show it."""
-        digest = digest_of(document_id)
-        self._files.write(f"{NAMES}/{digest[:2]}/{digest}", document_id.encode(errors="surrogatepass"))
 
     def _set_apart(self, row: Revision) -> None:
         """Move the file of a revision to the deleted documents; a file that is there already stays."""
@@ -276,19 +268,15 @@ class FolderSession:
                 self._index = self._folder.opened()
                 self._writing = stack.pop_all()
             assert self._index is not None
-            self._settle(self._index)
+            for row in self._index.reserved():  # of interrupted uploads
+                if self._folder.came_there(row):
+                    with self._index.writing():
+                        self._index.put(replace(row, state="held"))
             self._files.make(TEMPORARY)
             self._files.clear_temporary()
             self._writes = True
         assert self._index is not None
         return self._index
-
-    def _settle(self, index: Index) -> None:
-        """Check for each interrupted upload if its file is in place."""
-        for row in index.reserved():
-            if self._folder.came_there(row):
-                with index.writing():
-                    index.put(replace(row, state="held"))
 
     def _known(self, rows: Iterator[Revision]) -> list[Revision]:
         """These rows without the revisions whose files never came into their places."""

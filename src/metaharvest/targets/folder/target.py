@@ -61,7 +61,11 @@ class FolderTarget:
             with in_sentences(folder.path):
                 yield from _room(folder)
                 with folder.reading() as index:
-                    yield _unused(folder) if index is None else _used(folder, index)
+                    if index is None:
+                        nothing = f"Nothing was put into the folder {shown(folder.path)} yet"
+                        yield Standing("ok", f"{nothing}; the first document begins it.")
+                    else:
+                        yield _used(folder, index)
             with self.session(site) as session:
                 yield from still_held(session.holdings, self._engine)
         except TargetError as error:
@@ -115,10 +119,6 @@ def _room(folder: BaseFolder) -> Iterator[Standing]:
     unwritable = [path for path, mode in wanted if path.exists() and not os.access(path, mode)]
     if unwritable:
         yield Standing("problem", f"{shown(unwritable[0])} cannot be written by this user: nothing can be put there.")
-
-
-def _unused(folder: BaseFolder) -> Standing:
-    return Standing("ok", f"Nothing was put into the folder {shown(folder.path)} yet; the first document begins it.")
 
 
 def _used(folder: BaseFolder, index: Index) -> Standing:

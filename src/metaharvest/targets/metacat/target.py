@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
 from urllib.parse import urlsplit
 
 from requests.cookies import RequestsCookieJar
@@ -114,9 +113,19 @@ class MetacatTarget:
 
     def _login_of(self, site: Site | None) -> Login:
         if site is None or not (site.ldap_name or site.ldap_password):
-            if not self._own.username:
-                self._no_login(site)
-            return self._own
+            if self._own.username:
+                return self._own
+            message = "Metacat takes documents only with a login, and the settings of the target have none."
+            remedy: Remedy | str = "The administrator sets username and password in the target's settings."
+            if site is not None:
+                message = (
+                    "Metacat takes documents only with a login; the site has none, nor have the settings of the target."
+                )
+                remedy = Remedy(
+                    "The administrator gives the site one ({}), or all sites by username and password in [target].",
+                    todo("sites.set_login", name=site.name),
+                )
+            raise TargetError(Finding("target.login", message, remedy))
         if not (site.ldap_name and site.ldap_password):
             has, lacks, edit = ("a login name", "password", "sites.set_password")
             if not site.ldap_name:
@@ -132,16 +141,3 @@ class MetacatTarget:
             raise TargetError(*(Finding("target.login", problem, remedy) for problem in error.problems)) from error
         origin = Remedy("ldapdn and ldappwd of the site ({})", todo("sites.edit", name=site.name))
         return Login(site.ldap_name, password, origin)
-
-    def _no_login(self, site: Site | None) -> NoReturn:
-        message = "Metacat takes documents only with a login, and the settings of the target have none."
-        remedy = "The administrator sets username and password in the target's settings."
-        if site is not None:
-            message = (
-                "Metacat takes documents only with a login; the site has none, nor have the settings of the target."
-            )
-            remedy = Remedy(
-                "The administrator gives the site one ({}), or all sites by username and password in [target].",
-                todo("sites.set_login", name=site.name),
-            )
-        raise TargetError(Finding("target.login", message, remedy))
