@@ -25,8 +25,8 @@ import click
 
 from metaharvest import __version__
 from metaharvest.cli import json_lines
-from metaharvest.cli.examples import add_examples
-from metaharvest.cli.invocation import Invocation, usage_errors
+from metaharvest.cli.examples import EXAMPLES
+from metaharvest.cli.invocation import Invocation, alone, usage_errors
 from metaharvest.cli.json_lines import print_failure
 from metaharvest.cli.printing import print_json
 from metaharvest.cli.signals import handled
@@ -160,18 +160,23 @@ def _command(name: str) -> click.Command:
     module = importlib.import_module(f"metaharvest.cli.{_MODULES.get(name, name)}")
     command = getattr(module, f"{name}_command", None) or module.command
     assert isinstance(command, click.Command)
-    add_examples(command, name)
-    _translate_errors(command, name)
+    _complete(command, name)
     return command
 
 
-def _translate_errors(command: click.Command, words: str) -> None:
-    """Let the command with these words, and all its own commands, raise UsageError for RequestError."""
-    if command.callback is not None and words not in _WITH_REQUEST_ERRORS:
-        command.callback = usage_errors()(command.callback)
+def _complete(command: click.Command, words: str) -> None:
+    """Complete the command with these words, and all its own commands.
+
+    Each gets the Invocation as its first argument, raises UsageError for RequestError, and has an example in its help.
+    """
+    if words in EXAMPLES and "Example" not in (command.help or ""):
+        command.epilog = f"Example: {EXAMPLES[words]}"
+    if command.callback is not None:
+        call = command.callback if words in _WITH_REQUEST_ERRORS else usage_errors()(command.callback)
+        command.callback = alone(call) if isinstance(command, click.Group) else click.pass_obj(call)
     if isinstance(command, click.Group):
         for name, each in command.commands.items():
-            _translate_errors(each, f"{words} {name}")
+            _complete(each, f"{words} {name}")
 
 
 @click.group(

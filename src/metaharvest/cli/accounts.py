@@ -30,7 +30,6 @@ def users_command() -> None:
 @click.argument("address")
 @click.option("--role", type=_ROLES, required=True, help="What the person may do.")
 @click.option("--name", default="", help="The person's name.")
-@click.pass_obj
 def add_user(invocation: Invocation, address: str, role: str, name: str) -> None:
     """Add a user, and print the link for the first visit.
 
@@ -43,7 +42,6 @@ def add_user(invocation: Invocation, address: str, role: str, name: str) -> None
 
 @users_command.command("list")
 @table_options
-@click.pass_obj
 def list_users(invocation: Invocation, as_json: bool) -> None:
     """List the users, with their roles.
 
@@ -71,7 +69,6 @@ def list_users(invocation: Invocation, as_json: bool) -> None:
 @click.option(
     "--unbind", is_flag=True, help="After a change of the OpenID Connect provider: find the user by the address."
 )
-@click.pass_obj
 def edit_user(
     invocation: Invocation, address: str, role: str | None, name: str | None, enabled: bool | None, unbind: bool
 ) -> None:
@@ -89,7 +86,6 @@ def edit_user(
 
 @users_command.command("remove")
 @click.argument("address")
-@click.pass_obj
 def remove_user(invocation: Invocation, address: str) -> None:
     """Remove a user; the sessions of the person end.
 
@@ -101,7 +97,6 @@ def remove_user(invocation: Invocation, address: str) -> None:
 
 @users_command.command("link")
 @click.argument("address")
-@click.pass_obj
 def link_user(invocation: Invocation, address: str) -> None:
     """Print a new link that signs a user in, once, within 24 hours.
 
@@ -135,7 +130,6 @@ def keys_command() -> None:
 @click.argument("name")
 @click.option("--role", type=_ROLES, required=True, help="What it may do.")
 @click.option("--days", type=click.IntRange(1, 3650), default=365, show_default=True, help="The days it is valid.")
-@click.pass_obj
 def add_key(invocation: Invocation, name: str, role: str, days: int) -> None:
     """Make a key, and print it: it is not stored, and shown only this once.
 
@@ -147,7 +141,6 @@ def add_key(invocation: Invocation, name: str, role: str, days: int) -> None:
 
 @keys_command.command("list")
 @table_options
-@click.pass_obj
 def list_keys(invocation: Invocation, as_json: bool) -> None:
     """List the keys, the newest first, with roles and dates.
 
@@ -172,7 +165,6 @@ def _key_row(key: services.accounts.Key, now: datetime) -> list[object]:
 
 @keys_command.command("revoke")
 @click.argument("number", type=NUMBER)
-@click.pass_obj
 def revoke_key(invocation: Invocation, number: int) -> None:
     """Revoke the key with this number; `keys list` has the numbers.
 

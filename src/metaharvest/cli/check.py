@@ -183,7 +183,6 @@ _FILE = click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Pat
     click.option("--open", "opens", is_flag=True, help="Open the HTML page in a browser."),
 )
 @click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
-@click.pass_obj
 def command(
     invocation: Invocation,
     arguments: tuple[str, ...],

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import called_as
+from metaharvest.cli.invocation import Invocation, called_as
 from metaharvest.cli.printing import print_line
 from metaharvest.errors import SettingsError
 
@@ -50,7 +50,7 @@ _NIGHTS = {1: "the first harvest", 2: "a night with nothing new", 3: "sites have
     show_default=True,
     help="The port of the console, with --serve; 0: any free port.",
 )
-def command(nights: int, folder: Path | None, workers: bool, serve: bool, port: int) -> None:
+def command(_invocation: Invocation, nights: int, folder: Path | None, workers: bool, serve: bool, port: int) -> None:
     """Harvest a small network of sample sites, served on loopback: needs no configuration.
 
     It plays three nights: the first harvest, a night with nothing new, and one in which sites raised revisions and

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, OutputForm, called_alone, json_or_csv, parsed, trimmed
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, OutputForm, json_or_csv, parsed, trimmed
 from metaharvest.cli.printing import (
     Column,
     layout_options,
@@ -43,7 +43,6 @@ _DOCUMENT_COLUMNS = (
 
 
 @click.group("documents", invoke_without_command=True)
-@called_alone
 @click.option(
     "--failing",
     is_flag=True,
@@ -103,7 +102,6 @@ def documents_command(invocation: Invocation, /, limit: int | None, form: Output
 @click.argument("docid", metavar="ID", callback=trimmed)
 @wide_option
 @AS_JSON
-@click.pass_obj
 def show(invocation: Invocation, docid: str, as_json: bool) -> None:
     """Show the history of a document, and its state.
 
@@ -272,7 +270,6 @@ _RULE_COLUMNS = (
 @click.option("--site", metavar="NAME", help="Only problems of this site. [default: all registered sites]")
 @layout_options
 @json_or_csv("A table on stdout, a line for each rule.")
-@click.pass_obj
 def problems_command(invocation: Invocation, site: str | None, form: OutputForm) -> None:
     """Count the open problems by rule: the number of documents and sites, and the first day.
 

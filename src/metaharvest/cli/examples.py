@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import click
-
 EXAMPLES = {
     "demo": "metaharvest demo",
     "init": "metaharvest init",
@@ -51,12 +49,3 @@ EXAMPLES = {
     "doctor": "metaharvest doctor --send-test-mail",
 }
 """The words of a command -> an example of a command line."""
-
-
-def add_examples(command: click.Command, words: str) -> None:
-    """Add examples to the help of the command with these words, and of all its own commands."""
-    if words in EXAMPLES and "Example" not in (command.help or ""):
-        command.epilog = f"Example: {EXAMPLES[words]}"
-    if isinstance(command, click.Group):
-        for name, each in command.commands.items():
-            add_examples(each, f"{words} {name}")

@@ -33,7 +33,6 @@ def export_command() -> None:
 
 @export_command.command("workbook")
 @click.argument("file", metavar="FILE.xlsx", type=click.Path(dir_okay=False, path_type=Path))
-@click.pass_obj
 def workbook(invocation: Invocation, file: Path) -> None:
     """Write a workbook for a spreadsheet program: sites, failing documents, problems, runs, deliveries, a sheet each.
 
@@ -71,7 +70,6 @@ def workbook(invocation: Invocation, file: Path) -> None:
 @click.option(
     "--full-text", "with_texts", is_flag=True, help="Also the texts whose licence allows it; not with --format xml."
 )
-@click.pass_obj
 def dataset(invocation: Invocation, /, folder: Path, **options: Any) -> int:
     """Write the documents of the embedded target, with their origin, into files in a new folder.
 
@@ -120,7 +118,6 @@ _SEQ = click.IntRange(0, 2**63 - 1)
 @click.option("--post", "url", metavar="URL", help="Send each batch to this address by POST (application/x-ndjson).")
 @click.option("--not-during-sweep", is_flag=True, help="Stop before documents of a site whose list is under way.")
 @AS_JSON
-@click.pass_obj
 def changes_command(
     invocation: Invocation,
     since: int | None,

@@ -62,7 +62,6 @@ _period_options = options_as(
 @click.option("--per", type=click.Choice(["week", "month", "site"]), help="A row for each of these.")
 @layout_options
 @json_or_csv("A table on stdout.")
-@click.pass_obj
 def figures_command(invocation: Invocation, period: _Period, per: str | None, form: OutputForm) -> None:
     """Show the totals of all sites in a period: documents new, updated, deleted and failing, harvests, bytes, time.
 
@@ -146,7 +145,6 @@ _RULE_COLUMNS = (Column("rule"), Column("documents", 1), Column("sites", 2), Col
 @_period_options
 @layout_options
 @json_or_csv("A table on stdout, a line for each site.")
-@click.pass_obj
 def year_command(invocation: Invocation, period: _Period, form: OutputForm) -> None:
     """Show how a year, or another period, went: harvests without errors, documents in and deleted, days until a
     problem was fixed, silent sites, the most frequent rules.

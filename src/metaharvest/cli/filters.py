@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
-from metaharvest.cli.invocation import AS_JSON, file_errors
+from metaharvest.cli.invocation import AS_JSON, Invocation, file_errors
 from metaharvest.cli.printing import print_json, print_line
 from metaharvest.text import clean, counted
 
@@ -45,7 +45,7 @@ def filter_command() -> None:
 
 @filter_command.command("test")
 @_trial_arguments
-def filter_test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
+def filter_test(_invocation: Invocation, file: Path, records: tuple[str, ...], as_json: bool) -> int:
     """Show for each RECORD if the filters in FILE accept it, which filter decided, and why.
 
     RECORD is a file with a metadata document, or with records of a source repository: of these, the filters see the
@@ -131,7 +131,7 @@ def normalize_command() -> None:
 
 @normalize_command.command("test")
 @_trial_arguments
-def normalize_test(file: Path, records: tuple[str, ...], as_json: bool) -> int:
+def normalize_test(_invocation: Invocation, file: Path, records: tuple[str, ...], as_json: bool) -> int:
     """Show each RECORD in its received form, and after the normalising in FILE.
 
     RECORD is a file with a metadata document, or with records of a source repository, as for `filter test`. `-` is

@@ -18,7 +18,6 @@ from metaharvest.text import clean, counted, one_line
 
 
 @click.command("init")
-@click.pass_obj
 def init_command(invocation: Invocation) -> None:
     """Write a commented settings file if there is none, and create or upgrade the database.
 
@@ -70,7 +69,6 @@ _COLOURS = {"OK": "green", "WARNING": "yellow", "PROBLEM": "red"}
 @click.command("doctor")
 @AS_JSON
 @click.option("--send-test-mail", is_flag=True, help="Send a test message to the administrators.")
-@click.pass_obj
 def doctor_command(invocation: Invocation, as_json: bool, send_test_mail: bool) -> int:
     """Report what is missing, wrong or overdue.
 
@@ -128,7 +126,6 @@ def database_command() -> None:
     help="Where its password is: env:NAME, file:PATH or keyring:SERVICE/USERNAME.",
 )
 @AS_JSON
-@click.pass_obj
 def copy(invocation: Invocation, url: str, password: str, as_json: bool) -> None:
     """Copy everything into another database: schedule, log, ledger, reports, documents. The old one stays as it is.
 
@@ -160,7 +157,6 @@ def copy(invocation: Invocation, url: str, password: str, as_json: bool) -> None
 
 
 @database_command.command("repair-dates")
-@click.pass_obj
 def repair_dates(invocation: Invocation) -> None:
     """Move dates that lie in the future to today. A wrong clock, or a mistyped --date, leaves such dates.
 
@@ -193,7 +189,6 @@ def contacts_command() -> None:
 @click.argument("address")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @AS_JSON
-@click.pass_obj
 def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> None:
     """Remove an address from the schedule, the deliveries, the stored reports and the log.
 
@@ -227,7 +222,7 @@ def forget(invocation: Invocation, address: str, yes: bool, as_json: bool) -> No
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion_command(shell: str) -> None:
+def completion_command(_invocation: Invocation, shell: str) -> None:
     """Print the lines for your shell that complete commands and options: put them into its start-up file.
 
     Example: metaharvest completion bash >> ~/.bashrc

@@ -185,11 +185,10 @@ NETWORKS = click.option(
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
 
-def called_alone(command: Callable[..., Any]) -> Callable[..., Any]:
+def alone(command: Callable[..., Any]) -> Callable[..., Any]:
     """Run this function of a group, with the Invocation, only if no command in the group is called."""
 
     @click.pass_context
-    @wraps(command)
     def call(context: click.Context, /, **values: Any) -> None:
         if context.invoked_subcommand is None:
             command(context.obj, **values)

@@ -167,7 +167,6 @@ _list_file = click.argument("list_file", metavar="LIST", type=click.Path(dir_oka
 @folder_options
 @click.option("--write", "writes", is_flag=True, help="Write raised revisions into the packageIds, too.")
 @_editing
-@click.pass_obj
 def build(
     invocation: Invocation,
     folder: Path,
@@ -219,7 +218,6 @@ def _published(request: BuildRequest) -> str:
 @click.option("--write", "writes", is_flag=True, help="Write a raised revision into the packageId of a FILE, too.")
 @NETWORKS
 @_editing
-@click.pass_obj
 def add(
     invocation: Invocation,
     list_file: Path,
@@ -264,7 +262,7 @@ def add(
 @_list_file
 @click.argument("docids", metavar="DOCID...", nargs=-1, required=True)
 @_editing
-def remove(list_file: Path, docids: tuple[str, ...], editing: _Editing) -> int:
+def remove(_invocation: Invocation, list_file: Path, docids: tuple[str, ...], editing: _Editing) -> int:
     """Take documents out of LIST. A DOCID without a revision means all its revisions.
 
     Nothing is deleted from the central repository: ask its administrator. `list build` lists the document again as
@@ -286,7 +284,7 @@ def remove(list_file: Path, docids: tuple[str, ...], editing: _Editing) -> int:
 @click.argument("docids", metavar="DOCID...", nargs=-1, required=True)
 @click.option("--to", type=click.IntRange(min=0), metavar="REVISION", help="This revision. [default: the next one]")
 @_editing
-def bump(list_file: Path, docids: tuple[str, ...], to: int | None, editing: _Editing) -> int:
+def bump(_invocation: Invocation, list_file: Path, docids: tuple[str, ...], to: int | None, editing: _Editing) -> int:
     """Raise the revision of documents in LIST, so that the next harvest fetches them again.
 
     Raise it in the packageIds, too. A list that is made with `list build` needs no bump: the build finds the changes
@@ -311,7 +309,7 @@ _MOST_DIFFERENCES = 500
 @_list_file
 @click.option("--file-urls", is_flag=True, help="Accept file: URLs, for a site to which the harvester allows a folder.")
 @AS_JSON
-def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
+def validate(_invocation: Invocation, list_file: Path, file_urls: bool, as_json: bool) -> int:
     """Check LIST as its harvest would, without a request to any server.
 
     The documents are not checked: `metaharvest check` does that.
@@ -341,7 +339,7 @@ def validate(list_file: Path, file_urls: bool, as_json: bool) -> int:
 @click.argument("old", metavar="OLD", type=click.Path(dir_okay=False, exists=True, path_type=Path))
 @click.argument("new", metavar="NEW", type=click.Path(dir_okay=False, exists=True, path_type=Path))
 @AS_JSON
-def diff(old: Path, new: Path, as_json: bool) -> int:
+def diff(_invocation: Invocation, old: Path, new: Path, as_json: bool) -> int:
     """Show the differences between two harvest lists, OLD and NEW, as a harvest sees them.
 
     \b

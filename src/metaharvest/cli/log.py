@@ -55,7 +55,6 @@ _SHOWN_TO_PEOPLE = 200
     "The rows as a table, a line for each finding; of a site run (or a --site) without any filter: its documents."
 )
 @click.option("--all", "unchanged", is_flag=True, help="With --csv and a site run's documents: unchanged ones too.")
-@click.pass_obj
 def log_command(invocation: Invocation, /, form: OutputForm, unchanged: bool, **options: Any) -> None:
     """Read the log: the events, and the findings about each document.
 
@@ -159,7 +158,6 @@ _LONGEST_VALUE = 300
 )
 @click.option("--after", type=NUMBER, metavar="ID", help="The next page: decisions before this one.")
 @json_or_csv("A table, a line for each decision.")
-@click.pass_obj
 def decisions_command(
     invocation: Invocation,
     /,

@@ -70,7 +70,7 @@ def _asks_repository(command: Callable[..., int]) -> Callable[..., int]:
         return command(_Question(repository, as_json), **options)
 
     asking.__doc__ = command.__doc__
-    return _POST(NETWORKS(AS_JSON(click.pass_obj(asking))))
+    return _POST(NETWORKS(AS_JSON(asking)))
 
 
 _ASKED = ("prefix", "set_spec", "begin", "until", "post")
@@ -369,7 +369,6 @@ def _verdict(rehearsal: RehearsedList) -> str:
 @_PREFIX
 @NETWORKS
 @AS_JSON
-@click.pass_obj
 def friends(
     invocation: Invocation,
     source: str,

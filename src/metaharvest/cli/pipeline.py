@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, called_alone, trimmed
+from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, trimmed
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model.actions import todo
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 @click.group("pipeline", invoke_without_command=True)
-@called_alone
 @table_options
 def pipeline_command(invocation: Invocation, as_json: bool) -> None:
     """Show how far the pipeline has come, by stage: done, waiting, failed, rate, time left.
@@ -43,7 +42,6 @@ def pipeline_command(invocation: Invocation, as_json: bool) -> None:
 @pipeline_command.command("run")
 @click.option("--stage", "names", metavar="STAGE", multiple=True, help="Only this stage. May be repeated.")
 @AS_JSON
-@click.pass_obj
 def run(invocation: Invocation, names: tuple[str, ...], as_json: bool) -> int:
     """Run the stages for all documents that wait, in this process. After a stop, the next run goes on.
 
@@ -68,7 +66,6 @@ def run(invocation: Invocation, names: tuple[str, ...], as_json: bool) -> int:
 @click.option("--limit", type=ROWS, default=50, show_default=True, metavar="N", help="The first N.")
 @click.option("--after", metavar="DOCUMENT", help="The next page: documents after this one.")
 @table_options
-@click.pass_obj
 def failures(invocation: Invocation, /, limit: int, after: str | None, as_json: bool, **options: Any) -> None:
     """List the documents that failed, with the reason and the time of the next try.
 
@@ -91,7 +88,6 @@ def failures(invocation: Invocation, /, limit: int, after: str | None, as_json: 
 @pipeline_command.command("retry")
 @click.argument("stage")
 @click.option("--rule", metavar="RULE", help="Only failures by this rule.")
-@click.pass_obj
 def retry(invocation: Invocation, stage: str, rule: str | None) -> None:
     """Let the next run of the pipeline try the documents again that failed at a stage.
 
@@ -106,7 +102,6 @@ def retry(invocation: Invocation, stage: str, rule: str | None) -> None:
 
 
 @pipeline_command.command("rebuild-index")
-@click.pass_obj
 def rebuild_index(invocation: Invocation) -> int:
     """Make the search index again. Searches use the present index until the new one is complete.
 
@@ -226,7 +221,6 @@ def works_command() -> None:
 @works_command.command("show")
 @click.argument("document", metavar="DOCUMENT", callback=trimmed)
 @table_options
-@click.pass_obj
 def show(invocation: Invocation, document: str, as_json: bool) -> None:
     """Show the work of a document: the outputs that are the same, other versions, and the reasons.
 
@@ -243,7 +237,6 @@ def show(invocation: Invocation, document: str, as_json: bool) -> None:
 @click.option("--limit", type=ROWS, default=50, show_default=True, metavar="N", help="The first N.")
 @click.option("--after", default="", metavar="PLACE", help="The next page: after the place that the last one names.")
 @table_options
-@click.pass_obj
 def look(invocation: Invocation, limit: int, after: str, as_json: bool) -> None:
     """List pairs of outputs that may be the same: the rules leave them to a person, and nobody has decided yet.
 
@@ -276,7 +269,6 @@ def look(invocation: Invocation, limit: int, after: str, as_json: bool) -> None:
 @click.option("--undo", "answer", flag_value="undo", help="Take the decisions about them back: the rules decide.")
 @click.option("--reason", default="", metavar="TEXT", help="Why, for the audit and for readers.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout: the work of the first one.")
-@click.pass_obj
 def decide(invocation: Invocation, first: str, second: str, answer: str | None, reason: str, as_json: bool) -> None:
     """Decide about two outputs. The decision holds whatever the rules say, also for later revisions.
 
@@ -345,7 +337,6 @@ _MOST_CREATORS = 3
 @click.option("--cursor", metavar="CURSOR", help="The next page: the cursor that the page before ends with.")
 @AS_JSON
 @click.help_option("--help")
-@click.pass_obj
 def search_command(
     invocation: Invocation,
     /,

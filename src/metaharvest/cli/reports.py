@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import ROWS, Invocation, called_alone, day, parsed, trimmed
+from metaharvest.cli.invocation import ROWS, Invocation, day, parsed, trimmed
 from metaharvest.cli.printing import (
     Column,
     new_page,
@@ -30,7 +30,6 @@ _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
 
 
 @click.group("reports", invoke_without_command=True)
-@called_alone
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @click.option("--undelivered", is_flag=True, help="Only reports that a recipient has not got.")
 @click.option("--site", metavar="NAME", help="Only reports to the contacts of this site.")
@@ -80,7 +79,6 @@ def command(invocation: Invocation, /, limit: int, as_json: bool, **options: Any
 @click.option("--text", "form", flag_value="text", default="text", help="The text. This is the default.")
 @click.option("--html", "form", flag_value="html", help="The HTML, as it was sent.")
 @click.option("--raw", "form", flag_value="raw", help="The whole message, byte for byte.")
-@click.pass_obj
 def show(invocation: Invocation, report_id: int, form: str) -> None:
     """Show a report as it was rendered."""
     report, content = _report(invocation, report_id)
@@ -106,7 +104,6 @@ def show(invocation: Invocation, report_id: int, form: str) -> None:
 @click.option(
     "--since", metavar="YYYY-MM-DD", callback=day, help="With --state: only reports written on this day or later."
 )
-@click.pass_obj
 def resend(
     invocation: Invocation, report_id: int | None, to: tuple[str, ...], state: str | None, since: date | None
 ) -> int:
@@ -168,7 +165,6 @@ def _queue_refused(invocation: Invocation, since: date | None) -> str:
 @command.command("drop")
 @click.argument("report_id", type=click.IntRange(min=1))
 @click.option("--reason", metavar="TEXT", default="", help="The reason, for `metaharvest decisions`.")
-@click.pass_obj
 def drop(invocation: Invocation, report_id: int, reason: str) -> None:
     """Drop a report: it is not sent again, and `doctor` no longer names it.
 
@@ -188,7 +184,6 @@ def drop(invocation: Invocation, report_id: int, reason: str) -> None:
 
 @command.command("open")
 @click.argument("report_id", type=click.IntRange(min=1))
-@click.pass_obj
 def open_report(invocation: Invocation, report_id: int) -> None:
     """Open a report in the web browser, as its recipients see it.
 
@@ -214,7 +209,6 @@ def _message(content: bytes) -> EmailMessage:
 @click.option("--site", metavar="NAME", help="The report to the contacts of this site. [default: the administrator's]")
 @click.option("--html", "as_html", is_flag=True, help="The HTML.")
 @click.option("--open", "in_browser", is_flag=True, help="Open it in the web browser.")
-@click.pass_obj
 def preview(invocation: Invocation, site: str | None, as_html: bool, in_browser: bool) -> None:
     """Show the newest report as it would be written now, with the present templates; nothing is sent.
 
@@ -237,7 +231,6 @@ def _browse(page: str, name: str) -> None:
 
 
 @command.command("deliver")
-@click.pass_obj
 def deliver(invocation: Invocation) -> int:
     """Hand over the waiting reports in the outbox now. Exit code 1 if a report could not be handed over."""
     return _deliver(invocation)

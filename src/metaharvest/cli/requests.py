@@ -7,13 +7,12 @@ from datetime import datetime
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation, called_alone
+from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.queries.json_keys import as_mapping
 
 
 @click.group("requests", invoke_without_command=True)
-@called_alone
 @click.option("--open", "only_open", is_flag=True, help="Only requests that wait, or that a run has taken.")
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @click.option("--after", type=NUMBER, metavar="ID", help="The next page: requests before this one.")
@@ -49,7 +48,6 @@ def requests_command(invocation: Invocation, only_open: bool, limit: int, after:
 
 @requests_command.command("cancel")
 @click.argument("request_id", type=click.IntRange(min=1))
-@click.pass_obj
 def cancel(invocation: Invocation, request_id: int) -> None:
     """Take a request back, as long as no run has taken it."""
     services.requests.cancel(invocation.harvester, request_id)
@@ -88,7 +86,6 @@ def registrations_command() -> None:
     "--after", type=click.IntRange(0, NUMBER.max), default=0, metavar="ID", help="The next page: after this one."
 )
 @table_options
-@click.pass_obj
 def list_registrations(invocation: Invocation, everything: bool, limit: int, after: int, as_json: bool) -> None:
     """List the requests that wait for a decision, or for proofs, the oldest first.
 
@@ -115,7 +112,6 @@ def list_registrations(invocation: Invocation, everything: bool, limit: int, aft
 @registrations_command.command("show")
 @click.argument("registration_id", type=NUMBER)
 @AS_JSON
-@click.pass_obj
 def show(invocation: Invocation, registration_id: int, as_json: bool) -> None:
     """Show a request, its proofs, and the changes that accepting it makes."""
     found = services.registrations.find(invocation.harvester, registration_id)
@@ -132,7 +128,6 @@ def show(invocation: Invocation, registration_id: int, as_json: bool) -> None:
 @registrations_command.command("accept")
 @click.argument("registration_id", type=NUMBER)
 @click.option("--without-proofs", is_flag=True, help="Accept it before its proofs have come: you know the people.")
-@click.pass_obj
 def accept(invocation: Invocation, registration_id: int, without_proofs: bool) -> None:
     """Accept a request: the site is registered, moved or removed, and the person gets a mail."""
     done = services.registrations.accept(invocation.harvester, registration_id, without_proofs=without_proofs)
@@ -142,7 +137,6 @@ def accept(invocation: Invocation, registration_id: int, without_proofs: bool) -
 @registrations_command.command("refuse")
 @click.argument("registration_id", type=NUMBER)
 @click.option("--reason", required=True, metavar="TEXT", help="It is mailed to the person who asked.")
-@click.pass_obj
 def refuse(invocation: Invocation, registration_id: int, reason: str) -> None:
     """Refuse a request; the reason is mailed, if the address is confirmed."""
     done = services.registrations.refuse(invocation.harvester, registration_id, reason)
@@ -151,7 +145,6 @@ def refuse(invocation: Invocation, registration_id: int, reason: str) -> None:
 
 @registrations_command.command("mail")
 @click.argument("registration_id", type=NUMBER)
-@click.pass_obj
 def mail(invocation: Invocation, registration_id: int) -> None:
     """Send the decision, or the link if there is no decision yet, to the person who asked again."""
     found = services.registrations.mail_last(invocation.harvester, registration_id)

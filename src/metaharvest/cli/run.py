@@ -29,7 +29,6 @@ from metaharvest.text import clean, counted
 @click.option("--force-date", is_flag=True, help="Take a --date that is more than 7 days from the clock.")
 @AS_JSON
 @click.option("--strict", is_flag=True, help="Exit with 3 for document errors and deferrals too.")
-@click.pass_obj
 def command(
     invocation: Invocation,
     /,

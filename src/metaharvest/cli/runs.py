@@ -18,7 +18,6 @@ from metaharvest.cli.invocation import (
     ROWS,
     Invocation,
     OutputForm,
-    called_alone,
     json_or_csv,
     require_yes,
 )
@@ -54,7 +53,6 @@ _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 
 
 @click.group("runs", invoke_without_command=True)
-@called_alone
 @click.option("--limit", type=ROWS, default=20, show_default=True, metavar="N", help="The newest N.")
 @table_options
 def runs_command(invocation: Invocation, limit: int, as_json: bool) -> None:
@@ -89,7 +87,6 @@ def runs_command(invocation: Invocation, limit: int, as_json: bool) -> None:
 @click.argument("run_id", type=click.IntRange(min=1))
 @wide_option
 @AS_JSON
-@click.pass_obj
 def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
     """Show a run: its sites, their totals, the failures, the time of each, and the trend of each.
 
@@ -114,7 +111,6 @@ def show(invocation: Invocation, run_id: int, as_json: bool) -> None:
 @runs_command.command("now")
 @wide_option
 @AS_JSON
-@click.pass_obj
 def now(invocation: Invocation, as_json: bool) -> None:
     """Show the run under way, with live numbers by site; and the next run."""
     harvester = invocation.harvester
@@ -135,7 +131,6 @@ def now(invocation: Invocation, as_json: bool) -> None:
 
 @runs_command.command("stop")
 @click.option("--site", "name", metavar="NAME", help="Stop the harvest of this site alone.")
-@click.pass_obj
 def stop(invocation: Invocation, name: str | None) -> None:
     """Stop the run under way, or the harvest of one site in it.
 
@@ -151,7 +146,6 @@ def stop(invocation: Invocation, name: str | None) -> None:
 @click.argument("run_id", type=click.IntRange(min=1))
 @click.option("--reason", metavar="TEXT", help="The reason, for `metaharvest decisions`.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.pass_obj
 def remove(invocation: Invocation, run_id: int, reason: str | None, yes: bool) -> None:
     """Delete an old run: its log, its site runs, its reports. The documents stay."""
     question = f"Delete run {run_id} with its log and its reports? It cannot be undone."
@@ -287,7 +281,6 @@ _SHOWN_TO_PEOPLE = 20
 @click.option("--site", metavar="NAME", help="Only this site.")
 @layout_options
 @json_or_csv("A table on stdout, a line for each document.")
-@click.pass_obj
 def diff_command(invocation: Invocation, first: int, second: int, site: str | None, form: OutputForm) -> None:
     """Show the changes from one run to a later one: documents that came in or were deleted, new failures, repairs.
 

@@ -27,7 +27,6 @@ _SOME_LEFT_OUT = 1
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="A file. [default: stdout]"
 )
 @click.option("--with-logins", is_flag=True, help="With the user names and passwords in the URLs of sites.")
-@click.pass_obj
 def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Path | None, with_logins: bool) -> int:
     """Write all sites into a file, with all their registered values.
 
@@ -61,7 +60,6 @@ def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Pa
 @click.option("--dry-run", is_flag=True, help="Say what would become of each site, and write nothing.")
 @click.option("--allow-duplicate", is_flag=True, help="Also register a list, or a set, that another site has.")
 @AS_JSON
-@click.pass_obj
 def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplicate: bool, as_json: bool) -> None:
     """Register the sites of a file that `sites export` wrote, or a spreadsheet: all of them, or none.
 
@@ -154,7 +152,6 @@ _LONGEST_LINE = 4000
 )
 @click.option("--dry-run", is_flag=True, help="Say what would become of each row, and write nothing.")
 @AS_JSON
-@click.pass_obj
 def import_metacat(
     invocation: Invocation,
     /,

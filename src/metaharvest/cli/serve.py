@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 @click.option("--public", is_flag=True, help="Serve only the public pages: no console, and only reading.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free port.")
-@click.pass_obj
 def command(invocation: Invocation, public: bool, host: str, port: int) -> None:
     """Serve the console, and publish the documents of the embedded target, until Ctrl-C.
 

@@ -68,7 +68,6 @@ command.add_command(import_sites)
 @registration_options(new=True)
 @click.option("--unasked", is_flag=True, help="OAI-PMH: register it without asking the repository what it is.")
 @allow_duplicate_option
-@click.pass_obj
 def add(
     invocation: Invocation,
     /,
@@ -144,7 +143,6 @@ def _print_answer(answer: services.sites.RepositoryAnswer, *, with_contacts: boo
     "--remove-contact", "remove_contacts", metavar="EMAIL", multiple=True, help="One contact less. May be repeated."
 )
 @allow_duplicate_option
-@click.pass_obj
 def edit(
     invocation: Invocation,
     /,
@@ -204,7 +202,6 @@ _AS_LIST = "What was left out is judged again then; what the repository has stay
 
 @command.command("enable")
 @click.argument("name")
-@click.pass_obj
 def enable(invocation: Invocation, name: str) -> None:
     """Harvest a site again, from its next date on."""
     services.sites.switch(invocation.harvester, name, True)
@@ -213,7 +210,6 @@ def enable(invocation: Invocation, name: str) -> None:
 
 @command.command("disable")
 @click.argument("name")
-@click.pass_obj
 def disable(invocation: Invocation, name: str) -> None:
     """Leave a site out until it is enabled again; all its data stay."""
     services.sites.switch(invocation.harvester, name, False)
@@ -233,7 +229,6 @@ def disable(invocation: Invocation, name: str) -> None:
     help="The highest comes first.",
 )
 @AS_JSON
-@click.pass_obj
 def harvest(invocation: Invocation, name: str, everything: bool, failing: bool, priority: int, as_json: bool) -> None:
     """Ask for the harvest of a site, due or not.
 
@@ -253,7 +248,6 @@ def harvest(invocation: Invocation, name: str, everything: bool, failing: bool, 
 @click.argument("name")
 @click.option("--undo", is_flag=True, help="Take it back: the next run harvests the site if it is due.")
 @AS_JSON
-@click.pass_obj
 def skip(invocation: Invocation, name: str, undo: bool, as_json: bool) -> None:
     """Leave a site out of the next run. It stays due: the run after that harvests it."""
     from metaharvest.cli.requests import print_asked
@@ -273,7 +267,6 @@ def skip(invocation: Invocation, name: str, undo: bool, as_json: bool) -> None:
 @command.command("remove")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.pass_obj
 def remove(invocation: Invocation, name: str, yes: bool) -> None:
     """Remove a site from the schedule. Its history stays: runs, log, reports and documents."""
     services.sites.find(invocation.harvester, name)
@@ -288,7 +281,6 @@ def remove(invocation: Invocation, name: str, yes: bool) -> None:
 
 @command.command("confirm")
 @click.argument("name")
-@click.pass_obj
 def confirm(invocation: Invocation, name: str) -> None:
     """Let the next harvest carry out all deletions that the source repository reports, in any number."""
     number = services.sites.confirm(invocation.harvester, name)
@@ -318,7 +310,6 @@ def confirm(invocation: Invocation, name: str) -> None:
     help="Only sites that are switched on, and had no successful harvest for this number of days, or ever.",
 )
 @table_options
-@click.pass_obj
 def list_sites(invocation: Invocation, /, state: str | None, overdue: bool, as_json: bool, **options: Any) -> None:
     """List the sites: their state, their next harvest, the recipients of reports.
 
@@ -358,7 +349,6 @@ def list_sites(invocation: Invocation, /, state: str | None, overdue: bool, as_j
 @click.argument("name")
 @wide_option
 @AS_JSON
-@click.pass_obj
 def show(invocation: Invocation, name: str, as_json: bool) -> None:
     """Show all registered values of a site, and the results of its last harvests."""
     harvester = invocation.harvester

@@ -74,7 +74,6 @@ command.add_command(copy)
 @click.option("--target", "name", metavar="NAME", help="`target`, `embedded`, or a section [targets.NAME].")
 @click.option("--site", metavar="NAME", help="As this site: its own target or login, where it has one.")
 @AS_JSON
-@click.pass_obj
 def check(invocation: Invocation, name: str | None, site: str | None, as_json: bool) -> int:
     """Check if the target answers, and show our identity and our rights there. Writes nothing.
 
@@ -88,7 +87,6 @@ def check(invocation: Invocation, name: str | None, site: str | None, as_json: b
 @command.command("list")
 @_of_target
 @json_or_csv("A table on stdout.")
-@click.pass_obj
 def list_documents(invocation: Invocation, name: str, form: OutputForm) -> None:
     """List the documents, each with its highest revision and its title."""
     held = services.targets.held_documents(invocation.harvester, name)
@@ -121,7 +119,6 @@ def _print_csv(held: Iterable[services.targets.Held]) -> None:
 @click.argument("docid", callback=trimmed)
 @_of_target
 @AS_JSON
-@click.pass_obj
 def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
     """Show a document: its revisions, their sizes and dates, its site. DOCID is with or without a revision."""
     found = services.targets.find(invocation.harvester, name, docid)
@@ -156,7 +153,6 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="A file. [default: stdout]"
 )
-@click.pass_obj
 def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> None:
     """Get the exact bytes of a document. DOCID without a revision means the highest."""
     found = services.targets.find(invocation.harvester, name, docid)
@@ -183,7 +179,6 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
     "--target", "name", default="target", metavar="NAME", help="The section [targets.NAME]. [default: [target]]"
 )
 @click.option("--site", metavar="NAME", help="The target of this site.")
-@click.pass_obj
 def rebuild(invocation: Invocation, name: str, site: str | None) -> None:
     """Rebuild the index of a folder from its files, and accept the folder in its present state."""
     done, missing = services.targets.rebuild_index(invocation.harvester, name, site)
@@ -232,7 +227,6 @@ _SHOWN = 20
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be transferred.")
 @AS_JSON
-@click.pass_obj
 def transfer(
     invocation: Invocation,
     document_ids: tuple[str, ...],
@@ -333,7 +327,6 @@ def _say_what_next(invocation: Invocation, site: str) -> None:
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @AS_JSON
-@click.pass_obj
 def withdraw(
     invocation: Invocation,
     document: str,

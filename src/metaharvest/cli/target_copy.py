@@ -55,7 +55,6 @@ _AT_ONCE = "Stopped. What was copied is there; the same command goes on with the
     help="End with 0 although the target refuses revisions for good; they are still named and counted.",
 )
 @AS_JSON
-@click.pass_obj
 def copy(invocation: Invocation, /, table: Path | None, accept_refused: bool, as_json: bool, **options: Any) -> int:
     """Copy documents with all their revisions into another target.
 

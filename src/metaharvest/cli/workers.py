@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from metaharvest.cli import queries, services
-from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation, called_alone
+from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
 from metaharvest.cli.signals import handled
@@ -22,7 +22,6 @@ from metaharvest.text import counted
 
 @click.command("worker")
 @click.option("--name", default="", metavar="NAME", help="A unique name. Default: the machine, and the process number.")
-@click.pass_obj
 def worker_command(invocation: Invocation, name: str) -> None:
     """Work on jobs until SIGTERM or Ctrl-C, beside workers on other machines.
 
@@ -40,7 +39,6 @@ def worker_command(invocation: Invocation, name: str) -> None:
 
 @click.command("coordinate")
 @AS_JSON
-@click.pass_obj
 def coordinate_command(invocation: Invocation, as_json: bool) -> None:
     """Open the run of the day if it is time, make a job for each site, end a run whose sites are done.
 
@@ -69,7 +67,6 @@ def coordinate_command(invocation: Invocation, as_json: bool) -> None:
 
 @click.command("workers")
 @table_options
-@click.pass_obj
 def workers_command(invocation: Invocation, as_json: bool) -> None:
     """List the workers: where they are, since when, what they do, and when they were seen.
 
@@ -107,7 +104,6 @@ _JOB = click.IntRange(min=1)
 
 
 @click.group("jobs", invoke_without_command=True)
-@called_alone
 @click.option("--open", "only_open", is_flag=True, help="Only jobs that wait, or that a worker has.")
 @click.option("--state", type=click.Choice([state.value for state in JobState]), help="Only jobs in this state.")
 @click.option("--run", "run_id", type=NUMBER, metavar="RUN_ID", help="Only jobs of this run.")
@@ -144,7 +140,6 @@ def jobs_command(
 @jobs_command.command("show")
 @click.argument("job_id", type=_JOB)
 @AS_JSON
-@click.pass_obj
 def show_job(invocation: Invocation, job_id: int, as_json: bool) -> None:
     """Show a job with the steps of its life.
 
@@ -167,7 +162,6 @@ def show_job(invocation: Invocation, job_id: int, as_json: bool) -> None:
 
 @jobs_command.command("cancel")
 @click.argument("job_id", type=_JOB)
-@click.pass_obj
 def cancel_job(invocation: Invocation, job_id: int) -> None:
     """Cancel a job. A worker that has it ends at its next checkpoint; the next run goes on with the site.
 
@@ -180,7 +174,6 @@ def cancel_job(invocation: Invocation, job_id: int) -> None:
 
 @jobs_command.command("retry")
 @click.argument("job_id", type=_JOB)
-@click.pass_obj
 def retry_job(invocation: Invocation, job_id: int) -> None:
     """Let a waiting job be tried now, with all attempts again.
 
@@ -192,7 +185,6 @@ def retry_job(invocation: Invocation, job_id: int) -> None:
 @jobs_command.command("priority")
 @click.argument("job_id", type=_JOB)
 @click.argument("number", type=int)
-@click.pass_obj
 def set_priority(invocation: Invocation, job_id: int, number: int) -> None:
     """Change the priority of a job: the job with the highest number comes first.
 
