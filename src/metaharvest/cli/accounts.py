@@ -8,7 +8,7 @@ import click
 
 from metaharvest.cli import services
 from metaharvest.cli.invocation import NUMBER, Invocation, login
-from metaharvest.cli.printing import print_json, print_line, print_table, stamp, table_options
+from metaharvest.cli.printing import print_line, print_records, stamp, table_options
 from metaharvest.model.kinds import GRANTED
 from metaharvest.model.mappings import picked
 
@@ -48,17 +48,14 @@ def list_users(invocation: Invocation, as_json: bool) -> None:
     Example: metaharvest users list
     """
     found = services.accounts.list_users(invocation.harvester)
-    if as_json:
-        keys = "address full_name=name role=role.word created_at disabled_at issuer"
-        print_json([picked(user, keys) for user in found])
-    elif not found:
-        click.echo("There are no users yet. `metaharvest users add ADDRESS --role operator` adds the first one.")
-    else:
-        rows = [
-            [user.address, user.role.word, "disabled" if user.disabled_at else "", user.name, stamp(user.created_at)]
-            for user in found
-        ]
-        print_table(["address", "role", "state", "name", "since (UTC)"], rows)
+    keys = "address full_name=name role=role.word created_at disabled_at issuer"
+    rows = [
+        [user.address, user.role.word, "disabled" if user.disabled_at else "", user.name, stamp(user.created_at)]
+        for user in found
+    ]
+    headings = ["address", "role", "state", "name", "since (UTC)"]
+    none = "There are no users yet. `metaharvest users add ADDRESS --role operator` adds the first one."
+    print_records(as_json, [picked(user, keys) for user in found], headings, rows, none)
 
 
 @users_command.command("edit")
@@ -147,14 +144,11 @@ def list_keys(invocation: Invocation, as_json: bool) -> None:
     Example: metaharvest keys list
     """
     now, found = invocation.harvester.now(), services.accounts.list_keys(invocation.harvester)
-    if as_json:
-        keys = "key_id key_name=name role=role.word created_by created_at expires_at last_used_at revoked_at"
-        print_json([picked(key, keys) for key in found])
-    elif not found:
-        click.echo("There are no keys yet. `metaharvest keys add NAME --role viewer` makes one.")
-    else:
-        headings = ["number", "name", "role", "state", "made (UTC)", "expires (UTC)", "last used (UTC)", "made by"]
-        print_table(headings, [_key_row(key, now) for key in found])
+    keys = "key_id key_name=name role=role.word created_by created_at expires_at last_used_at revoked_at"
+    headings = ["number", "name", "role", "state", "made (UTC)", "expires (UTC)", "last used (UTC)", "made by"]
+    none = "There are no keys yet. `metaharvest keys add NAME --role viewer` makes one."
+    rows = [_key_row(key, now) for key in found]
+    print_records(as_json, [picked(key, keys) for key in found], headings, rows, none)
 
 
 def _key_row(key: services.accounts.Key, now: datetime) -> list[object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
 from dataclasses import asdict
 from datetime import date
 
@@ -75,9 +74,9 @@ def figures_command(invocation: Invocation, period: _Period, per: str | None, fo
       metaharvest figures --per month
       metaharvest figures --per site --csv
     """
-    first, last = period.days(invocation.harvester)
+    tables, (first, last) = services.tables, period.days(invocation.harvester)
     found = invocation.harvester.read(queries.figures.figures, first, last, queries.figures.Per(per) if per else None)
-    if print_for_program(form, found, lambda: _figures_csv(found)):
+    if print_for_program(form, found, lambda: tables.records_csv(tables.names_of(queries.figures.Figures), found)):
         return
     if per is None:
         print_fields(_figures_in_words(found[0]))
@@ -87,11 +86,6 @@ def figures_command(invocation: Invocation, period: _Period, per: str | None, fo
         heading = Column("site") if per == "site" else Column("from")
         rows = [[each.site if per == "site" else each.first_day, *_figure_row(each)] for each in found]
         print_table([heading, *_COLUMNS.values()], rows)
-
-
-def _figures_csv(found: Sequence[queries.figures.Figures]) -> Generator[str, None, None]:
-    tables = services.tables
-    return tables.records_csv(tables.names_of(queries.figures.Figures), found)
 
 
 def _figure_row(each: queries.figures.Figures) -> list[object]:

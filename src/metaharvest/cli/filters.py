@@ -11,14 +11,14 @@ import click
 
 from metaharvest.cli.invocation import AS_JSON, Invocation, file_errors
 from metaharvest.cli.printing import print_json, print_line
+from metaharvest.model.mappings import picked
 from metaharvest.text import clean, counted
 
 if TYPE_CHECKING:
-    from metaharvest.rehearsal.filter_trial import NormalizedRecord, TriedRecord
+    from metaharvest.rehearsal.filter_trial import TriedRecord
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_Tried = TypeVar("_Tried")
 
 _MOST_BYTES = 1_073_741_824
 _PIPE = "-"
@@ -58,10 +58,7 @@ def filter_test(_invocation: Invocation, file: Path, records: tuple[str, ...], a
     """
     from metaharvest.rehearsal.filter_trial import try_filters
 
-    tried = try_filters(file, _documents(records))
-    shown = _shown(tried, None if as_json else _print_filtered)
-    if as_json:
-        print_json({"file": str(file), "records": [_filter_mapping(each) for each in shown]})
+    shown = _shown(file, try_filters(file, _documents(records)), as_json, _print_filtered, _filter_mapping)
     return 0 if all(each.is_taken or each.is_deleted for each in shown) else 1
 
 
@@ -72,13 +69,21 @@ def _documents(records: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
     return map(_read_record, records)
 
 
-def _shown(tried: Iterable[_Tried], print_record: Callable[[_Tried], object] | None) -> list[_Tried]:
-    """The tried records, each printed as soon as it was tried."""
+def _shown(
+    file: Path,
+    tried: Iterable[TriedRecord],
+    as_json: bool,
+    print_record: Callable[[TriedRecord], None],
+    mapping: Callable[[TriedRecord], dict[str, object]],
+) -> list[TriedRecord]:
+    """The tried records: each printed as soon as it was tried, or all as one JSON document."""
     shown = []
     for each in tried:
         shown.append(each)
-        if print_record is not None:
+        if not as_json:
             print_record(each)
+    if as_json:
+        print_json({"file": str(file), "records": list(map(mapping, shown))})
     return shown
 
 
@@ -97,8 +102,6 @@ def _read_record(record: str) -> tuple[str, bytes]:
 
 
 def _filter_mapping(tried: TriedRecord) -> dict[str, object]:
-    from metaharvest.model.mappings import picked
-
     keys = "file=name record_identifier=identifier matches=is_taken filter reason"
     return picked(tried, keys) | {"record_identifier": tried.identifier or None}
 
@@ -109,7 +112,7 @@ def _print_filtered(tried: TriedRecord) -> None:
     print_line(f"{_record_name(tried)}: {tried.reason}")
 
 
-def _record_name(tried: TriedRecord | NormalizedRecord) -> str:
+def _record_name(tried: TriedRecord) -> str:
     """The file of a record, and its identifier if it has one."""
     from metaharvest.rehearsal.input.arguments import STANDARD_INPUT
 
@@ -145,21 +148,17 @@ def normalize_test(_invocation: Invocation, file: Path, records: tuple[str, ...]
     from metaharvest.rehearsal.filter_trial import try_normalization
 
     tried = try_normalization(file, _documents(records))
-    shown = _shown(tried, None if as_json else _print_normalized)
-    if as_json:
-        print_json({"file": str(file), "records": [_normalized_mapping(each) for each in shown]})
+    shown = _shown(file, tried, as_json, _print_normalized, _normalized_mapping)
     return 0 if all(each.is_deleted or not each.reason for each in shown) else 1
 
 
-def _normalized_mapping(tried: NormalizedRecord) -> dict[str, object]:
-    from metaharvest.model.mappings import picked
-
+def _normalized_mapping(tried: TriedRecord) -> dict[str, object]:
     keys = "file=name record_identifier=identifier before_text=before after_text=after"
     texts = {key: value or None for key, value in picked(tried, keys).items()}
     return {**texts, "elements_added": tried.added, "reason": tried.reason}
 
 
-def _print_normalized(tried: NormalizedRecord) -> None:
+def _print_normalized(tried: TriedRecord) -> None:
     if tried.reason:
         print_line(f"{_record_name(tried)}: {tried.reason}")
         return

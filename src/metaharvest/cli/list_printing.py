@@ -114,12 +114,6 @@ def entry_mapping(document: ListedDocument) -> dict[str, Any]:
     return picked(document, "docid document_id revision document_type url")
 
 
-def change_mapping(change: ListChange) -> dict[str, Any]:
-    """The change of an entry, for JSON."""
-    about = {"kind": change.change.value, "old_revision": change.was, "file": change.file or None}
-    return {**entry_mapping(change.document), **about, "package_id_written": change.writes}
-
-
 def changes_mapping(changes: Iterable[ListChange]) -> dict[str, Any]:
     """The changes of a list's entries, for JSON: the number of each kind, and each entry."""
     from metaharvest.publishing.entries import Change
@@ -127,4 +121,8 @@ def changes_mapping(changes: Iterable[ListChange]) -> dict[str, Any]:
     all_changes = list(changes)
     numbers = Counter(change.change for change in all_changes)
     totals = {kind.value.replace("-", "_"): numbers[kind] for kind in Change}
-    return {"totals": totals, "entries": [change_mapping(change) for change in all_changes]}
+    keys = "kind=change.value old_revision=was file package_id_written=writes"
+    entries = [
+        {**entry_mapping(each.document), **picked(each, keys), "file": each.file or None} for each in all_changes
+    ]
+    return {"totals": totals, "entries": entries}

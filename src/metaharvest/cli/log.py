@@ -65,6 +65,8 @@ def log_command(invocation: Invocation, /, form: OutputForm, unchanged: bool, **
       metaharvest log --rule eml.id-duplicate
       metaharvest log --document ren-alder.5
     """
+    from metaharvest.reports.tables import documents_csv
+
     given = queries.log.LogFilter(**options)
     of_documents = form is OutputForm.CSV and _is_of_documents(given)
     _check_options(given)
@@ -78,7 +80,9 @@ def log_command(invocation: Invocation, /, form: OutputForm, unchanged: bool, **
         return
     with invocation.harvester.reading() as session:
         if of_documents:
-            _write_documents(session, wanted, unchanged)
+            # No site run has the number 0: for a site that was never harvested, the table has only a header.
+            site_run_id = queries.log.of_one_run(session, wanted).site_run_id or 0
+            print_csv(documents_csv(session, site_run_id, unchanged=unchanged))
         elif form is OutputForm.JSON:
             entries = queries.log.log_entries(session, wanted)
             print_json_rows(entries if wanted.limit is None else list(entries)[-wanted.limit :])
@@ -115,9 +119,10 @@ def _print_rows(session: Session, wanted: queries.log.LogFilter) -> None:
 def _where(session: Session, wanted: queries.log.LogFilter) -> str:
     """The run in the output, in words; empty if the filter is about all runs."""
     meant = queries.log.of_one_run(session, wanted)
-    if meant.site_run_id is not None:
-        return f" in site run {meant.site_run_id}; `--run ID` names another run"
-    return "" if meant.run_id is None else f" in run {meant.run_id}; `--run ID` names another run"
+    if meant.site_run_id is None and meant.run_id is None:
+        return ""
+    one = f"run {meant.run_id}" if meant.site_run_id is None else f"site run {meant.site_run_id}"
+    return f" in {one}; `--run ID` names another run"
 
 
 def _lines(entry: queries.log.LogEntry) -> Iterable[str]:
@@ -132,14 +137,6 @@ def _lines(entry: queries.log.LogEntry) -> Iterable[str]:
             yield f"{'':23}{one_line(finding.excerpt)}"
         if finding.remedy:
             yield f"{'':23}What to do: {one_line(finding.remedy, 2000)}"
-
-
-def _write_documents(session: Session, wanted: queries.log.LogFilter, unchanged: bool) -> None:
-    from metaharvest.reports.tables import documents_csv
-
-    site_run_id = queries.log.of_one_run(session, wanted).site_run_id
-    # No site run has the number 0: for a site that was never harvested, the table has only a header.
-    print_csv(documents_csv(session, site_run_id or 0, unchanged=unchanged))
 
 
 # -- decisions

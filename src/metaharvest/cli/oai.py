@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,8 @@ import click
 from metaharvest.cli import services
 from metaharvest.cli.invocation import AS_JSON, NETWORKS, ROWS, Invocation, one_of, parsed
 from metaharvest.cli.list_printing import print_findings
-from metaharvest.cli.printing import print_fields, print_json, print_line, print_table
+from metaharvest.cli.printing import print_fields, print_json, print_line, print_records, print_table
 from metaharvest.model.mappings import picked
-from metaharvest.model.values import frozen
 from metaharvest.text import one_line, shown_url
 
 if TYPE_CHECKING:
@@ -43,16 +42,8 @@ def _datestamp(text: str) -> str:
     return services.source_repositories.check_datestamp(text)
 
 
-@frozen
-class _Question:
-    """A person's question to a source repository; `as_json`: the response is printed as JSON."""
-
-    repository: SourceRepository
-    as_json: bool
-
-
 def _asks_repository(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options about a source repository to a command, which gets them as a _Question.
+    """Add the options about a source repository to a command, which gets the repository and `as_json`.
 
     The command gets its other options by name.
     """
@@ -66,8 +57,7 @@ def _asks_repository(command: Callable[..., int]) -> Callable[..., int]:
         **options: Any,
     ) -> int:
         asked = {name: options.pop(name) for name in _ASKED if name in options}
-        repository = _repository_at(invocation, base_url, networks, **asked)
-        return command(_Question(repository, as_json), **options)
+        return command(_repository_at(invocation, base_url, networks, **asked), as_json, **options)
 
     asking.__doc__ = command.__doc__
     return _POST(NETWORKS(AS_JSON(asking)))
@@ -107,13 +97,13 @@ def command() -> None:
 @command.command("identify")
 @_BASE_URL
 @_asks_repository
-def identify(question: _Question) -> int:
+def identify(repository: SourceRepository, as_json: bool) -> int:
     """Show the description of the source repository at URL, and its oddities.
 
     \b
     Example: metaharvest oai identify https://repository.example.org/oai
     """
-    identity, findings = question.repository.identify()
+    identity, findings = repository.identify()
     answers: dict[str, Any] = {
         **picked(identity, "repository_name=name base_url protocol_version=version response_date"),
         "earliest_datestamp": identity.earliest or None,
@@ -123,7 +113,7 @@ def identify(question: _Question) -> int:
         "compression": list(identity.compression),
         "friends": list(identity.friends),
     }
-    if question.as_json:
+    if as_json:
         print_json({**answers, "findings": [_oai_finding(finding) for finding in findings]})
         return 0
     shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in answers.items()}
@@ -136,28 +126,31 @@ def identify(question: _Question) -> int:
 @command.command("formats")
 @_BASE_URL
 @_asks_repository
-def formats(question: _Question) -> int:
+def formats(repository: SourceRepository, as_json: bool) -> int:
     """List the metadata formats of the source repository at URL.
 
     \b
     Example: metaharvest oai formats https://repository.example.org/oai
     """
-    found = [picked(each, "prefix namespace schema_url=schema") for each in question.repository.formats()]
-    headers = ("prefix", "namespace", "schema")
-    return _print_all(found, headers, "The repository says that it has no metadata formats.", question.as_json)
+    found = [picked(each, "prefix namespace schema_url=schema") for each in repository.formats()]
+    rows, none = [tuple(each.values()) for each in found], "The repository says that it has no metadata formats."
+    print_records(as_json, found, ("prefix", "namespace", "schema"), rows, none)
+    return 0
 
 
 @command.command("sets")
 @_BASE_URL
 @_asks_repository
-def sets(question: _Question) -> int:
+def sets(repository: SourceRepository, as_json: bool) -> int:
     """List the sets of the source repository at URL.
 
     \b
     Example: metaharvest oai sets https://repository.example.org/oai
     """
-    found = [picked(each, "set_spec=spec set_name=name") for each in question.repository.sets()]
-    return _print_all(found, ("set", "name"), "The repository has no sets.", question.as_json)
+    found = [picked(each, "set_spec=spec set_name=name") for each in repository.sets()]
+    rows = [tuple(each.values()) for each in found]
+    print_records(as_json, found, ("set", "name"), rows, "The repository has no sets.")
+    return 0
 
 
 @command.command("list")
@@ -168,15 +161,15 @@ def sets(question: _Question) -> int:
 @click.option("--until", metavar="DATE", callback=parsed(_datestamp), help="The latest datestamp to ask for.")
 @click.option("--limit", type=ROWS, metavar="N", default=100, show_default=True, help="The first N records.")
 @_asks_repository
-def list_(question: _Question, limit: int) -> int:
+def list_(repository: SourceRepository, as_json: bool, limit: int) -> int:
     """List records of the source repository at URL, as they would be harvested.
 
     \b
     Example: metaharvest oai list https://repository.example.org/oai --set frogs --from 2026-11-01
     """
-    found = question.repository.records(limit)
+    found = repository.records(limit)
     rows = [_record_mapping(record) for record in found.records]
-    if question.as_json:
+    if as_json:
         print_json(rows)
     elif rows:
         print_table(
@@ -201,16 +194,16 @@ def list_(question: _Question, limit: int) -> int:
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the metadata there."
 )
 @_asks_repository
-def get(question: _Question, identifier: str, output: Path | None) -> int:
+def get(repository: SourceRepository, as_json: bool, identifier: str, output: Path | None) -> int:
     """Print the metadata of one record of the source repository at URL, as a document of its own.
 
     \b
     Example: metaharvest oai get https://repository.example.org/oai oai:repository.example.org:17
     """
-    found = question.repository.record(identifier)
+    found = repository.record(identifier)
     if output is not None:
         output.write_bytes(found.content)
-    if question.as_json:
+    if as_json:
         print_json(_document_mapping(found))
     elif output is None:
         click.echo(found.content, nl=not found.content.endswith(b"\n"))
@@ -224,7 +217,7 @@ def get(question: _Question, identifier: str, output: Path | None) -> int:
 @click.argument("other_identifier", metavar="OTHER_IDENTIFIER")
 @_PREFIX
 @_asks_repository
-def same(question: _Question, identifier: str, other_url: str, other_identifier: str) -> int:
+def same(repository: SourceRepository, as_json: bool, identifier: str, other_url: str, other_identifier: str) -> int:
     """Report if two records, of one repository or of two, are of the same item.
 
     By the guidelines for aggregators, they are if they have the same identifier in the same repository, or the same
@@ -234,24 +227,13 @@ def same(question: _Question, identifier: str, other_url: str, other_identifier:
     Example: metaharvest oai same https://a.example.org/oai oai:a.example.org:17 https://b.example.org/oai 4711
     Exit codes: 0 the same item; 1 not known to be the same.
     """
-    other = replace(question.repository, base_url=other_url)
-    why = question.repository.why_same(identifier, other, other_identifier)
-    if question.as_json:
+    other = replace(repository, base_url=other_url)
+    why = repository.why_same(identifier, other, other_identifier)
+    if as_json:
         print_json({"is_same": why is not None, "same_because": why})
     else:
         print_line(f"The same item. {why}" if why else "Nothing says that they are of the same item.")
     return 0 if why else 1
-
-
-def _print_all(found: list[dict[str, str]], headers: Sequence[str], none: str, as_json: bool) -> int:
-    """Print these items of a source repository, or that it has `none`. Returns the exit code."""
-    if as_json:
-        print_json(found)
-    elif found:
-        print_table(headers, [tuple(each.values()) for each in found])
-    else:
-        print_line(none)
-    return 0
 
 
 def _record_mapping(record: ListedRecord) -> dict[str, Any]:
@@ -295,7 +277,7 @@ def _header_mapping(document: ListedDocument) -> dict[str, Any]:
 @_SET
 @click.option("--pages", type=ROWS, metavar="N", help="Read the first N pages of the list. [default: all of it]")
 @_asks_repository
-def validate(question: _Question, pages: int | None) -> int:
+def validate(repository: SourceRepository, as_json: bool, pages: int | None) -> int:
     """Rehearse the harvest of the source repository at URL, and show its keeper all oddities.
 
     Its list is read as at night, and its responses to invalid requests are tested. Nothing is kept.
@@ -305,10 +287,9 @@ def validate(question: _Question, pages: int | None) -> int:
 
     Exit codes: 0 harvesters lose nothing; 1 they lose something; 2 settings or usage.
     """
-    repository = question.repository
     rehearsal = repository.rehearse(pages)
     base_url, prefix = shown_url(repository.base_url), repository.options.prefix
-    if question.as_json:
+    if as_json:
         print_json(_rehearsal_mapping(base_url, prefix, rehearsal))
     else:
         _print_rehearsal(base_url, prefix, rehearsal)

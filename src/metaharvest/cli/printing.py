@@ -175,6 +175,18 @@ def table_options(command: _Command) -> _Command:
     return layout_options(AS_JSON(command))
 
 
+def print_records(
+    as_json: bool, found: object, headings: Sequence[str | Column], rows: Sequence[Sequence[object]], none: str
+) -> None:
+    """Print what was found as JSON, or as a table with these rows; `none` if there is no row."""
+    if as_json:
+        print_json(found)
+    elif rows:
+        print_table(headings, rows)
+    else:
+        print_line(none)
+
+
 def print_table(headings: Sequence[str | Column], rows: Sequence[Sequence[object]]) -> None:
     """Print a table, without control characters of a terminal. A heading without a Column ranks by its place.
 

@@ -8,7 +8,7 @@ import click
 
 from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation
-from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
+from metaharvest.cli.printing import Column, print_json, print_line, print_records, stamp, table_options
 from metaharvest.queries.json_keys import as_mapping
 
 
@@ -29,12 +29,6 @@ def requests_command(invocation: Invocation, only_open: bool, limit: int, after:
     states = (RequestState.WAITING, RequestState.TAKEN) if only_open else ()
     wanted = queries.requests.RequestFilter(states=states)
     found = invocation.harvester.read(queries.requests.requests, wanted, limit, after)
-    if as_json:
-        print_json(found)
-        return
-    if not found:
-        click.echo("There is no such request." if only_open or after else "There are no requests yet.")
-        return
     rows = [
         [
             *(each.request_id, each.kind, each.site or "whole run", each.scope, each.state, each.run_id),
@@ -42,8 +36,16 @@ def requests_command(invocation: Invocation, only_open: bool, limit: int, after:
         ]
         for each in found
     ]
-    end = Column("result", 7, wrap=True)
-    print_table(["request", "kind", "site", Column("scope", 6), "state", Column("run", 5), "by", "at (UTC)", end], rows)
+    headings: list[str | Column] = [
+        Column("scope", 6),
+        "state",
+        Column("run", 5),
+        "by",
+        "at (UTC)",
+        Column("result", 7, wrap=True),
+    ]
+    none = "There is no such request." if only_open or after else "There are no requests yet."
+    print_records(as_json, found, ["request", "kind", "site", *headings], rows, none)
 
 
 @requests_command.command("cancel")
@@ -92,21 +94,17 @@ def list_registrations(invocation: Invocation, everything: bool, limit: int, aft
     Example: metaharvest registrations list --all
     """
     found = services.registrations.waiting(invocation.harvester, everything=everything, after=after, limit=limit)
-    if as_json:
-        print_json([services.json_documents.registration_document(each) for each in found])
-    elif not found:
-        click.echo("There are no requests yet." if everything else "No request waits.")
-    else:
-        print_table(
-            ["number", "name", "kind", "state", "source", "asked by", "at (UTC)", "problem"],
-            [
-                [
-                    *(each.registration_id, each.name, each.kind.value, each.state.words, each.url, each.address),
-                    *(stamp(each.asked_at), each.mail_problem),
-                ]
-                for each in found
-            ],
-        )
+    headings = ["number", "name", "kind", "state", "source", "asked by", "at (UTC)", "problem"]
+    rows = [
+        [
+            *(each.registration_id, each.name, each.kind.value, each.state.words, each.url, each.address),
+            *(stamp(each.asked_at), each.mail_problem),
+        ]
+        for each in found
+    ]
+    none = "There are no requests yet." if everything else "No request waits."
+    documents = list(map(services.json_documents.registration_document, found))
+    print_records(as_json, documents, headings, rows, none)
 
 
 @registrations_command.command("show")
@@ -115,10 +113,11 @@ def list_registrations(invocation: Invocation, everything: bool, limit: int, aft
 def show(invocation: Invocation, registration_id: int, as_json: bool) -> None:
     """Show a request, its proofs, and the changes that accepting it makes."""
     found = services.registrations.find(invocation.harvester, registration_id)
+    document = services.json_documents.registration_document(found)
     if as_json:
-        print_json(services.json_documents.registration_document(found))
+        print_json(document)
         return
-    for key, value in services.json_documents.registration_document(found).items():
+    for key, value in document.items():
         if value not in (None, "", []):
             print_line(f"{key.replace('_', ' '):18} {_words(value)}")
     for sentence in services.registrations.effect(invocation.harvester, found):

@@ -68,7 +68,9 @@ def command(
         done = runs.harvest(harvester, request, progress=shown_progress(), stop=stop, strict=strict, note=print_note)
         # The run has ended by now: a stdout that cannot be written is an error of the command.
         if as_json:
-            _print_json(done)
+            result = done.result
+            more = {"undelivered": result.undelivered, "cut_short": result.cut_short or None}
+            print_json({**as_mapping(done.record), **more})
         else:
             _print_table(harvester, done)
     return done.exit_code
@@ -96,11 +98,6 @@ def harvest_now(harvester: services.harvester.Harvester, *, requested: bool = Fa
         _print_event(harvester, done)
     if stop.by_signal:
         raise KeyboardInterrupt
-
-
-def _print_json(done: services.runs.FinishedRun) -> None:
-    result = done.result
-    print_json({**as_mapping(done.record), "undelivered": result.undelivered, "cut_short": result.cut_short or None})
 
 
 def _print_table(harvester: services.harvester.Harvester, done: services.runs.FinishedRun) -> None:

@@ -33,6 +33,7 @@ from metaharvest.cli.printing import (
     table_options,
     wide_option,
 )
+from metaharvest.cli.requests import print_asked
 from metaharvest.model import OutcomeKind, RunStatus
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import counted, one_line
@@ -136,10 +137,7 @@ def stop(invocation: Invocation, name: str | None) -> None:
 
     Documents under way are finished; the rest is left to the next run.
     """
-    from metaharvest.cli.requests import print_asked
-
-    asked = services.requests.ask_stop(invocation.harvester, name)
-    print_asked(asked)
+    print_asked(services.requests.ask_stop(invocation.harvester, name))
 
 
 @runs_command.command("remove")

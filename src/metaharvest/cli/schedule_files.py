@@ -17,8 +17,6 @@ from metaharvest.cli.site_options import LOST_LOGIN, warn_of_far_date
 from metaharvest.model.mappings import picked
 from metaharvest.text import clean, counted, one_line, shown_url
 
-_SOME_LEFT_OUT = 1
-
 
 @click.command("export")
 @click.option("--csv", "as_csv", is_flag=True, help="As CSV, for spreadsheets. [default: JSON]")
@@ -52,7 +50,7 @@ def export_sites(invocation: Invocation, as_csv: bool, as_json: bool, output: Pa
         print_line(
             f"{name} is not exported: its row cannot be used, and `metaharvest sites show NAME` says why.", err=True
         )
-    return _SOME_LEFT_OUT if done.broken else 0
+    return 1 if done.broken else 0
 
 
 @click.command("import")
@@ -124,7 +122,6 @@ def _shown(value: object) -> str:
     return one_line(shown_url(str(value)), 500) if value not in (None, "") else "none"
 
 
-_SOME_REFUSED = 1
 _LONGEST_LINE = 4000
 
 
@@ -185,7 +182,7 @@ def import_metacat(
         print_json(_import_mapping(done, dry_run))
     else:
         _print_import(done, dry_run, invocation.start)
-    return _SOME_REFUSED if done.totals["refused"] or (done.log and done.log.refused) else 0
+    return 1 if done.totals["refused"] or (done.log and done.log.refused) else 0
 
 
 def _print_import(done: services.schedule_files.MetacatImport, dry_run: bool, start: str) -> None:

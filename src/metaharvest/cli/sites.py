@@ -19,6 +19,7 @@ from metaharvest.cli.printing import (
     table_options,
     wide_option,
 )
+from metaharvest.cli.requests import print_asked
 from metaharvest.cli.schedule_files import export_sites, import_metacat, import_sites
 from metaharvest.cli.site_options import (
     LOST_LOGIN,
@@ -234,14 +235,11 @@ def harvest(invocation: Invocation, name: str, everything: bool, failing: bool, 
 
     The daemon, the next run, or `run --requested` harvests it; `run --site NAME` harvests it at once.
     """
-    from metaharvest.cli.requests import print_asked
-
     if everything and failing:
         raise click.UsageError("Use one of --everything and --failing.")
     scopes = services.requests.HarvestScope
     scope = scopes.EVERYTHING if everything else scopes.FAILING if failing else scopes.DUE
-    asked = services.requests.ask_harvest(invocation.harvester, name, scope, priority=priority)
-    print_asked(asked, as_json)
+    print_asked(services.requests.ask_harvest(invocation.harvester, name, scope, priority=priority), as_json)
 
 
 @command.command("skip")
@@ -250,8 +248,6 @@ def harvest(invocation: Invocation, name: str, everything: bool, failing: bool, 
 @AS_JSON
 def skip(invocation: Invocation, name: str, undo: bool, as_json: bool) -> None:
     """Leave a site out of the next run. It stays due: the run after that harvests it."""
-    from metaharvest.cli.requests import print_asked
-
     if not undo:
         print_asked(services.requests.skip_tonight(invocation.harvester, name), as_json)
         return
@@ -286,11 +282,10 @@ def confirm(invocation: Invocation, name: str) -> None:
     number = services.sites.confirm(invocation.harvester, name)
     if number is None:
         click.echo(f"There is nothing to confirm: deletions of {name} are only recorded.")
-        return
-    if not number:
+    elif not number:
         click.echo(f"Nothing of {name} waits to be confirmed.")
-        return
-    click.echo(f"Confirmed: the next harvest of {name} deletes {counted(number, 'document')}.")
+    else:
+        click.echo(f"Confirmed: the next harvest of {name} deletes {counted(number, 'document')}.")
 
 
 @command.command("list")

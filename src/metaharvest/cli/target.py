@@ -253,7 +253,10 @@ def transfer(
     wanted = services.documents.TransferRequest(tuple(names), site, login(), scopes, dry_run)
     made = services.documents.transfer(invocation.harvester, wanted)
     if as_json:
-        print_json({"site": site, "dry_run": dry_run, "documents": [_transfer_mapping(each, site) for each in made]})
+        documents = [
+            picked(each, "document_id from_site=former") | {"to_site": site, "transferred": each.done} for each in made
+        ]
+        print_json({"site": site, "dry_run": dry_run, "documents": documents})
     elif len(made) == 1 and not dry_run:
         _print_one(invocation, made[0], site)
     else:
@@ -270,10 +273,6 @@ def _names(file: TextIO) -> list[str]:
     if not any(lines):
         raise click.UsageError(f"{name} names no document.")
     return [line for line in lines if line]
-
-
-def _transfer_mapping(made: services.documents.Transfer, site: str) -> dict[str, object]:
-    return {"document_id": made.document_id, "from_site": made.former, "to_site": site, "transferred": made.done}
 
 
 def _print_one(invocation: Invocation, made: services.documents.Transfer, site: str) -> None:

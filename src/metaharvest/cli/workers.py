@@ -11,7 +11,7 @@ import click
 from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation
 from metaharvest.cli.json_lines import print_note
-from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
+from metaharvest.cli.printing import Column, print_json, print_line, print_records, print_table, stamp, table_options
 from metaharvest.cli.signals import handled
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
@@ -127,14 +127,8 @@ def jobs_command(
         raise click.UsageError(f"A job in the state {state} is not open: leave out --open or --state.")
     states = [JobState(state)] if state else [JobState(each) for each in OPEN] if only_open else []
     found = invocation.harvester.read(queries.jobs.jobs, queries.jobs.JobFilter(states, run_id=run_id), limit, after)
-    if as_json:
-        print_json(found)
-        return
-    if not found:
-        none = f"There are no jobs yet: {todo('workers.coordinate')} makes them."
-        click.echo("No job matches these options." if states or run_id or after else none)
-        return
-    print_jobs(found)
+    none = f"There are no jobs yet: {todo('workers.coordinate')} makes them."
+    print_jobs(found, as_json, "No job matches these options." if states or run_id or after else none)
 
 
 @jobs_command.command("show")
@@ -193,8 +187,8 @@ def set_priority(invocation: Invocation, job_id: int, number: int) -> None:
     _print_changed(services.jobs.set_priority(invocation.harvester, job_id, number))
 
 
-def print_jobs(found: Sequence[queries.jobs.JobRecord]) -> None:
-    """Print jobs as a table."""
+def print_jobs(found: Sequence[queries.jobs.JobRecord], as_json: bool = False, none: str = "") -> None:
+    """Print jobs as JSON, or as a table; `none` if there are none."""
     rows = [
         [
             *(each.job_id, each.kind, each.subject, each.run_id, each.state, each.priority, each.worker),
@@ -203,7 +197,7 @@ def print_jobs(found: Sequence[queries.jobs.JobRecord]) -> None:
         for each in found
     ]
     heads = ["job", "kind", "subject", "run", "state", "priority", "worker", "slices", "seconds"]
-    print_table([*heads, Column("note", 7, wrap=True)], rows)
+    print_records(as_json, found, [*heads, Column("note", 7, wrap=True)], rows, none)
 
 
 def _print_changed(job: queries.jobs.JobRecord, more: str = "") -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from lxml import etree
 
@@ -34,49 +34,28 @@ _RECORD = ResponseRoot("http://www.openarchives.org/OAI/2.0/", "2.0")
 """The root element of a record that is in no answer, but in a file of its own, or in a static repository."""
 
 
-_Tried = TypeVar("_Tried")
-
-
 @frozen
 class TriedRecord:
-    """A record on which the filters were tried, in the document of this name.
+    """A record on which filters or a normalising were tried, in the document of this name.
 
-    `identifier` is empty for a document that is not in an OAI-PMH record. `is_taken` is None if that could not be
-    decided, or the record `is_deleted`; `reason` says why in any case, `filter` is the one that decided.
+    `identifier` is empty for a document that is not in an OAI-PMH record. `is_taken` is None if the filters could not
+    decide that; `filter` is the one that decided. `before` and `after` are the texts of a normalised record, `added` is
+    the number of added elements. `reason` says why the filters decided so, or why the record could not be tried.
     """
 
     name: str
-    identifier: str
-    is_taken: bool | None
-    filter: int | None
-    reason: str
-    is_deleted: bool = False
-
-
-@frozen
-class NormalizedRecord:
-    """A record before and after normalising.
-
-    `added` is the number of added elements. If `reason` says why it could not be tried, both texts are empty.
-    """
-
-    name: str
-    identifier: str
-    before: str
-    after: str
-    added: int
+    identifier: str = ""
     reason: str = ""
     is_deleted: bool = False
+    is_taken: bool | None = None
+    filter: int | None = None
+    before: str = ""
+    after: str = ""
+    added: int = 0
 
 
-@frozen
-class _Part:
-    """A document, or an OAI-PMH record in it. Without a `root`, `reason` says why it cannot be tried."""
-
-    identifier: str
-    root: etree._Element | None
-    reason: str = ""
-    is_deleted: bool = False
+_Try = Callable[[etree._Element, TriedRecord], TriedRecord]
+"""Tries a record, of which this is known."""
 
 
 def try_filters(file: Path, documents: Iterable[tuple[str, bytes]]) -> Iterator[TriedRecord]:
@@ -84,59 +63,78 @@ def try_filters(file: Path, documents: Iterable[tuple[str, bytes]]) -> Iterator[
 
     Raises TransformError if the file cannot be used.
     """
-    for name, tried in _each(partial(_decided, read_filters(file)), documents):
-        yield from tried or [TriedRecord(name, "", None, None, too_costly().message)]
+    return _each(partial(_decided, read_filters(file)), "Filters do not see a record that is deleted.", documents)
 
 
-def try_normalization(file: Path, documents: Iterable[tuple[str, bytes]]) -> Iterator[NormalizedRecord]:
+def try_normalization(file: Path, documents: Iterable[tuple[str, bytes]]) -> Iterator[TriedRecord]:
     """The text before and after the normalising in this file, for each of these documents, and each record in them.
 
     Raises TransformError if the file cannot be used.
     """
-    for name, tried in _each(partial(_added, read_normalization(file)), documents):
-        yield from tried or [NormalizedRecord(name, "", "", "", 0, too_costly().message)]
+    return _each(partial(_added, read_normalization(file)), "A record that is deleted is not normalised.", documents)
 
 
-def _each(
-    tried: Callable[[str, _Part], _Tried], documents: Iterable[tuple[str, bytes]]
-) -> Iterator[tuple[str, list[_Tried]]]:
-    """The results of the parts of each document, with its name; none for a document that took too long."""
+def _each(try_it: _Try, of_deleted: str, documents: Iterable[tuple[str, bytes]]) -> Iterator[TriedRecord]:
+    """The results of the parts of each document; one without a result for a document that took too long."""
     from pebble import ProcessExpired, ProcessPool
 
     with ProcessPool(max_workers=1, context=WorkerContext()) as pool:
         for name, content in documents:
             try:
-                yield name, pool.schedule(_tried_parts, (tried, name, content), timeout=_SECONDS).result()
+                tried = pool.schedule(_tried, (try_it, of_deleted, name, content), timeout=_SECONDS).result()
             except (TimeoutError, ProcessExpired):
-                yield name, []
+                tried = [TriedRecord(name, reason=too_costly().message)]
+            yield from tried
 
 
-def _tried_parts(tried: Callable[[str, _Part], _Tried], name: str, content: bytes) -> list[_Tried]:
-    return [tried(name, part) for part in _parts(content)]
-
-
-def _parts(content: bytes) -> list[_Part]:
-    """The document, or the OAI-PMH records in it, as a harvest would see them."""
+def _tried(try_it: _Try, of_deleted: str, name: str, content: bytes) -> list[TriedRecord]:
+    """The results for the document, or for the OAI-PMH records in it, as a harvest would see them."""
     try:
         root = wellformed.parse(content, wellformed.new_parser(keeps_all=True))
     except wellformed.NotReadable as error:
-        return [_Part("", None, str(error))]
+        return [TriedRecord(name, reason=str(error))]
     answer = root_of(str(root.tag))
     records = list(root.iter((answer or _RECORD).name("record")))
     if answer is not None and not records:
-        return [_Part("", None, _no_record(root, answer))]
-    return [_part(record, answer or _RECORD) for record in records] or [_Part("", root)]
+        return [TriedRecord(name, reason=_no_record(root, answer))]
+    if not records:
+        return [_tried_one(try_it, root, TriedRecord(name))]
+    return [_tried_record(try_it, of_deleted, record, answer or _RECORD, name) for record in records]
 
 
-def _part(record: etree._Element, answer: ResponseRoot) -> _Part:
+def _tried_record(
+    try_it: _Try, of_deleted: str, record: etree._Element, answer: ResponseRoot, name: str
+) -> TriedRecord:
     identifier = one_line(record.findtext(f"{answer.name('header')}/{answer.name('identifier')}") or "", 800)
-    is_deleted = any(map(says_deleted, (record, *record.iterfind(answer.name("header")))))
-    metadata = None if is_deleted else record.find(f"{answer.name('metadata')}/*")
-    if metadata is not None:
-        alone = copy.deepcopy(metadata)
-        alone.tail = None
-        return _Part(identifier, alone)
-    return _Part(identifier, None, "" if is_deleted else "The record has no metadata.", is_deleted)
+    if any(map(says_deleted, (record, *record.iterfind(answer.name("header"))))):
+        return TriedRecord(name, identifier, of_deleted, is_deleted=True)
+    metadata = record.find(f"{answer.name('metadata')}/*")
+    if metadata is None:
+        return TriedRecord(name, identifier, "The record has no metadata.")
+    alone = copy.deepcopy(metadata)
+    alone.tail = None
+    return _tried_one(try_it, alone, TriedRecord(name, identifier))
+
+
+def _tried_one(try_it: _Try, root: etree._Element, known: TriedRecord) -> TriedRecord:
+    try:
+        return try_it(root, known)
+    except TransformTooCostly:
+        return replace(known, reason=too_costly().message)
+    except NotEvaluated as why:
+        return replace(known, reason=f"An XPath cannot be applied to this document: {why}.")
+
+
+def _decided(filters: Filters, root: etree._Element, known: TriedRecord) -> TriedRecord:
+    decision = filters.decision(root, TimeLeft())
+    number = decision.tried[-1].filter.number
+    return replace(known, is_taken=decision.is_taken, filter=number, reason=decision.reason)
+
+
+def _added(normalization: Normalization, root: etree._Element, known: TriedRecord) -> TriedRecord:
+    before = etree.tostring(root, encoding="unicode")
+    added = normalization.add_to(root, TimeLeft())
+    return replace(known, before=before, after=etree.tostring(root, encoding="unicode"), added=added)
 
 
 def _no_record(root: etree._Element, answer: ResponseRoot) -> str:
@@ -151,33 +149,3 @@ def _no_record(root: etree._Element, answer: ResponseRoot) -> str:
         f"There is no record in it: it is {what} of an OAI-PMH repository. Give it what {todo('repositories.record')} "
         "prints, or an answer to GetRecord or ListRecords."
     )
-
-
-def _decided(filters: Filters, name: str, part: _Part) -> TriedRecord:
-    if part.root is None:
-        reason = part.reason or "Filters do not see a record that is deleted."
-        return TriedRecord(name, part.identifier, None, None, reason, part.is_deleted)
-    try:
-        decision = filters.decision(part.root, TimeLeft())
-    except TransformTooCostly:
-        return TriedRecord(name, part.identifier, None, None, too_costly().message)
-    except NotEvaluated as why:
-        return TriedRecord(name, part.identifier, None, None, f"{_NOT_APPLIED}: {why}.")
-    return TriedRecord(name, part.identifier, decision.is_taken, decision.tried[-1].filter.number, decision.reason)
-
-
-def _added(normalization: Normalization, name: str, part: _Part) -> NormalizedRecord:
-    if part.root is None:
-        reason = part.reason or "A record that is deleted is not normalised."
-        return NormalizedRecord(name, part.identifier, "", "", 0, reason, part.is_deleted)
-    before = etree.tostring(part.root, encoding="unicode")
-    try:
-        added = normalization.add_to(part.root, TimeLeft())
-    except TransformTooCostly:
-        return NormalizedRecord(name, part.identifier, "", "", 0, too_costly().message)
-    except NotEvaluated as why:
-        return NormalizedRecord(name, part.identifier, "", "", 0, f"{_NOT_APPLIED}: {why}.")
-    return NormalizedRecord(name, part.identifier, before, etree.tostring(part.root, encoding="unicode"), added)
-
-
-_NOT_APPLIED = "An XPath cannot be applied to this document"
