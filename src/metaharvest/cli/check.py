@@ -272,7 +272,8 @@ def _watch_for_changes(invocation: Invocation, arguments: Sequence[str], how: Ch
         handled(_stop, signal.SIGTERM),
         tempfile.TemporaryDirectory(prefix="metaharvest-", ignore_cleanup_errors=True) as folder,
     ):
-        watched = _Watched(invocation, arguments, services.check_report.keeping_copies(how, Path(folder)), outputs)
+        copies = services.check_report.Copies(Path(folder), reused=True)
+        watched = _Watched(invocation, arguments, replace(how, copies=copies), outputs)
         watched.check_first()
         with stop_on_signal("Stopped.") as stop:
             while changed := watched.wait_for_change(stop):

@@ -23,7 +23,7 @@ from metaharvest.publishing.documents import (
     docid_in_name,
     site_document,
 )
-from metaharvest.publishing.folder import FileFinding, Selection, find_files
+from metaharvest.publishing.folder import FileFinding, FolderContents, Selection, find_files
 from metaharvest.publishing.naming import NamePattern
 
 
@@ -38,22 +38,13 @@ class Revisions(StrEnum):
 class Choice:
     """The chosen documents of a folder: the newest of each id, and older revisions if they are wanted.
 
-    `copies` are left out, each with the files of the same docid, of which the first is listed if `True` follows.
-    `outdated` are older revisions that are left out, each with the newest one. `undecided` are the document ids without
-    a choice.
+    `findings` are about the documents that are left out. `undecided` are the document ids without a choice.
     """
 
     newest: list[SiteDocument] = field(default_factory=list)
     older: list[SiteDocument] = field(default_factory=list)
-    copies: list[tuple[SiteDocument, list[str], bool]] = field(default_factory=list)
-    outdated: list[tuple[SiteDocument, SiteDocument]] = field(default_factory=list)
+    findings: list[FileFinding] = field(default_factory=list)
     undecided: set[str] = field(default_factory=set)
-
-    @property
-    def findings(self) -> list[FileFinding]:
-        """The findings about the documents that are left out."""
-        copies = [problems.copy(document, others, is_other_listed) for document, others, is_other_listed in self.copies]
-        return copies + [problems.outdated(document, newest) for document, newest in self.outdated]
 
 
 def choose(
@@ -74,7 +65,7 @@ def choose(
         if revisions is Revisions.ALL:
             choice.older += [document for document in older if document.revision is not None]
         elif revisions is None:
-            choice.outdated += [(document, newest) for document in older]
+            choice.findings += [problems.outdated(document, newest) for document in older]
     return choice
 
 
@@ -89,11 +80,13 @@ def _without_copies(
             yield same[0]
         elif len(listed) == 1:
             yield listed[0]
-            choice.copies += [(copy, [listed[0].file], True) for copy in same if copy is not listed[0]]
+            copies = (each for each in same if each is not listed[0])
+            choice.findings += [problems.copy(each, [listed[0].file], is_other_listed=True) for each in copies]
         else:
             choice.undecided.add(same[0].document_id)
-            files = [document.file for document in same]
-            choice.copies += [(copy, [file for file in files if file != copy.file], False) for copy in same]
+            for each in same:
+                others = [document.file for document in same if document is not each]
+                choice.findings.append(problems.copy(each, others, is_other_listed=False))
 
 
 def _number(document: SiteDocument) -> int:
@@ -112,23 +105,6 @@ class FolderOptions:
     revisions: Revisions | None = None
 
 
-@dataclass(slots=True)
-class FolderContents:
-    """The files of a folder, by their paths below it: `documents`, harvest `lists`, and others.
-
-    `refused` are documents that cannot be listed, and `unreadable` files and folders that are not read, for the
-    reasons in `findings`; a folder ends with a slash. `passed_over` are hidden files, copies of editors, and links to
-    documents.
-    """
-
-    documents: list[SiteDocument] = field(default_factory=list)
-    lists: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
-    passed_over: list[str] = field(default_factory=list)
-    findings: list[FileFinding] = field(default_factory=list)
-
-
 def read_folder(
     folder: Path,
     options: FolderOptions,
@@ -140,9 +116,8 @@ def read_folder(
     `listed_id`: the document id that a list gives to a file, for a packageId that is no docid. Raises PublishingError
     if the folder cannot be read.
     """
-    found = find_files(folder, options.selection)
-    contents = FolderContents(unreadable=found.unreadable, passed_over=found.passed_over, findings=found.findings)
-    for file in found.files:
+    contents = find_files(folder, options.selection)
+    for file in contents.files:
         identify = _identify(file, options.names, listed_id(file))
         try:
             contents.documents.append(site_document(folder / file, file, url_of(file), identify))

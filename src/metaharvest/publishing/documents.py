@@ -190,11 +190,6 @@ class SiteDocument:
         """The docid in the document, or in the name of its file."""
         return self.document_id if self.revision is None else f"{self.document_id}.{self.revision}"
 
-    @property
-    def has_docid(self) -> bool:
-        """True if its packageId is a docid of this document, with any revision."""
-        return is_docid_of(self.package_id, self.document_id)
-
 
 Identify = Callable[[EmlDocument], tuple[str, int | None]]
 """Identifies a document: its id, and its revision, None if it has none. Raises NotListable."""

@@ -16,7 +16,14 @@ from pathlib import Path
 from metaharvest.model import ListedDocument
 from metaharvest.model.values import frozen
 from metaharvest.publishing import problems
-from metaharvest.publishing.documents import EmlDocument, NotReplaceable, SiteDocument, is_other_docid, read_again
+from metaharvest.publishing.documents import (
+    EmlDocument,
+    NotReplaceable,
+    SiteDocument,
+    is_docid_of,
+    is_other_docid,
+    read_again,
+)
 from metaharvest.publishing.folder import FileFinding
 from metaharvest.publishing.list_file import Entry, ListFile, Memory, in_order, memory_of
 from metaharvest.sources.harvest_list.values import MAX_LONG
@@ -176,7 +183,7 @@ class NewEntries:
         memory = memory_of(listed, document.sha256, document.package_id)
         if document.package_id == listed.docid:
             return memory
-        if not document.has_docid:
+        if not is_docid_of(document.package_id, document.document_id):
             if is_other_docid(document.package_id, document.document_id):
                 self.findings.append(problems.of_another(document, listed.docid, from_names=self._from_names))
             return memory

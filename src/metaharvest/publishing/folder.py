@@ -16,6 +16,7 @@ from metaharvest.config.files import open_file
 from metaharvest.errors import PublishingError
 from metaharvest.model import Finding, Level
 from metaharvest.model.values import frozen
+from metaharvest.publishing.documents import SiteDocument
 from metaharvest.publishing.naming import fits
 from metaharvest.sources.roots import read_root
 from metaharvest.text import one_line
@@ -47,26 +48,31 @@ class FileFinding:
 
 
 @dataclass(slots=True)
-class FolderFiles:
-    """The files in a folder: paths below it, sorted. `passed_over`: hidden files, and files that were left behind.
+class FolderContents:
+    """The files of a folder, by their paths below it, sorted: of these, `documents`, harvest `lists`, and others.
 
-    `unreadable` are files and folders that are not read, for the reasons in `findings`; a folder ends with a slash.
+    `refused` are documents that cannot be listed, and `unreadable` files and folders that are not read, for the
+    reasons in `findings`; a folder ends with a slash. `passed_over` are hidden files, files that editors left behind,
+    and links to documents.
     """
 
     files: list[str] = field(default_factory=list)
-    passed_over: list[str] = field(default_factory=list)
+    documents: list[SiteDocument] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
     findings: list[FileFinding] = field(default_factory=list)
 
-    def refuse(self, path: str, finding: FileFinding) -> None:
-        """Leave out this file or folder, for the reason in `finding`."""
+    def refuse(self, path: str, rule: str, message: str, remedy: str, level: Level = Level.ERROR) -> None:
+        """Do not read this file, or this folder, whose path ends with a slash, for the reason in a finding."""
         self.unreadable.append(path)
-        self.findings.append(finding)
+        self.findings.append(_finding(path.rstrip("/"), rule, message, remedy, level))
 
 
-def find_files(folder: Path, selection: Selection) -> FolderFiles:
+def find_files(folder: Path, selection: Selection) -> FolderContents:
     """The files of a folder and of the folders in it. Raises PublishingError if it cannot be read."""
-    found = FolderFiles()
+    found = FolderContents()
     if selection.never is not None:
         selection = replace(selection, never=Path(os.path.realpath(selection.never)))
     try:
@@ -88,7 +94,7 @@ def find_files(folder: Path, selection: Selection) -> FolderFiles:
     return found
 
 
-def _walk(root: Path, below: str, selection: Selection, found: FolderFiles) -> Iterator[str]:
+def _walk(root: Path, below: str, selection: Selection, found: FolderContents) -> Iterator[str]:
     """Look through a folder; return the links to files of the folder. Raises OSError only for the top folder."""
     with os.scandir(root / below) as entries:
         sorted_entries = sorted(entries, key=lambda entry: entry.name)
@@ -106,37 +112,36 @@ def _walk(root: Path, below: str, selection: Selection, found: FolderFiles) -> I
                 found.files.append(relative)
             else:
                 message = "This is not a file, but a device, a pipe or a socket."
-                finding = _finding(relative, "build.unreadable", message, "Take it out of the folder.")
-                found.refuse(relative, finding)
+                found.refuse(relative, "build.unreadable", message, "Take it out of the folder.")
         elif not fits(relative, selection.patterns) and (misnamed := _misnamed(root, relative, selection)):
             found.findings.append(misnamed)
 
 
-def _folder_below(root: Path, relative: str, selection: Selection, found: FolderFiles) -> Iterator[str]:
+def _folder_below(root: Path, relative: str, selection: Selection, found: FolderContents) -> Iterator[str]:
     try:
         yield from _walk(root, f"{relative}/", selection, found)
     except OSError as error:
         message = f"The folder cannot be read: {error.strerror}."
         remedy = "Let the user who builds the list read it, or leave it out with --exclude."
-        found.refuse(f"{relative}/", _finding(relative, "build.unreadable", message, remedy))
+        found.refuse(f"{relative}/", "build.unreadable", message, remedy)
 
 
-def _link(root: Path, relative: str, selection: Selection, found: FolderFiles) -> Iterator[str]:
+def _link(root: Path, relative: str, selection: Selection, found: FolderContents) -> Iterator[str]:
     there = Path(os.path.realpath(root / relative))
     is_inside = there.is_relative_to(root)
     if there.is_dir():
         if not is_inside and not _name(relative).startswith("."):
             message = f"This is a link to the folder {one_line(str(there))}, which was not looked into."
             remedy = "Build from a folder that has the documents itself, or leave the link out with --exclude."
-            found.refuse(f"{relative}/", _finding(relative, "build.link", message, remedy, Level.WARNING))
+            found.refuse(f"{relative}/", "build.link", message, remedy, Level.WARNING)
     elif _is_wanted(relative, selection, found) and there != selection.never:
         if not there.is_file():
             message = f"This is a link to {one_line(str(there))}, where no file is."
-            found.refuse(relative, _finding(relative, "build.link", message, "Correct the link, or delete it."))
+            found.refuse(relative, "build.link", message, "Correct the link, or delete it.")
         elif not is_inside:
             message = f"This is a link out of the folder, to {one_line(str(there))}."
             remedy = "Put the file itself into the folder, so that it is what your web server serves."
-            found.refuse(relative, _finding(relative, "build.link", message, remedy))
+            found.refuse(relative, "build.link", message, remedy)
         else:
             yield relative
 
@@ -172,7 +177,7 @@ def _is_eml(path: Path) -> bool:
         return False
 
 
-def _is_wanted(relative: str, selection: Selection, found: FolderFiles) -> bool:
+def _is_wanted(relative: str, selection: Selection, found: FolderContents) -> bool:
     """True if the name may be a document's; records a name that fits, but is hidden or was left behind."""
     name = _name(relative)
     hidden = name.startswith((".", "~$", "#"))

@@ -183,7 +183,10 @@ def plan_raise(stored: StoredList, names: Iterable[str], to: int | None, *, keep
         document = entry.document
         known = NewEntries(stored.list_file, writes=False).known_revision(document.document_id) or 0
         revision = known + 1 if to is None else to
-        _require_higher(document.docid, known, revision)
+        if revision <= known:
+            raise PublishingError(f"{document.docid} has the revision {known} already; a revision is only ever raised.")
+        if revision > MAX_LONG:
+            raise PublishingError(f"{document.docid} cannot be raised: {MAX_LONG} is the largest revision there is.")
         raised[id(entry)] = replace(entry, document=replace(document, revision=revision))
     new = [raised.get(id(entry), entry) for entry in stored.list_file.entries]
     changes = tuple(
@@ -221,11 +224,3 @@ def named_entries(list_file: ListFile, name: str) -> list[Entry]:
 
 _COMPARED = 10_000
 """The docids among which similar ones are looked for."""
-
-
-def _require_higher(docid: str, known: int, revision: int) -> None:
-    """`known`: the highest revision that the list ever had of the document."""
-    if revision <= known:
-        raise PublishingError(f"{docid} has the revision {known} already; a revision is only ever raised.")
-    if revision > MAX_LONG:
-        raise PublishingError(f"{docid} cannot be raised: {MAX_LONG} is the largest revision there is.")

@@ -12,7 +12,7 @@ from metaharvest.sources.harvest_list.values import MAX_LONG
 from metaharvest.text import one_line
 
 
-def copy(document: SiteDocument, others: list[str], is_other_listed: bool) -> FileFinding:
+def copy(document: SiteDocument, others: list[str], *, is_other_listed: bool) -> FileFinding:
     """For a file with the docid of other files, of which one is listed, or none."""
     shown = ", ".join(one_line(file, 100) for file in others[:3]) + (", …" if len(others) > 3 else "")
     message = f"This file has the same docid as {shown}: {document.docid}. None of them can be listed."

@@ -126,9 +126,8 @@ def prepared(
     Raises CannotBeChecked, ScheduleError, SettingsError and DatabaseUnavailable: see `rehearsal`.
     """
     settings = _without_programs(settings)
-    http = settings.http
-    http = http.model_copy(update={"allow_networks": (*http.allow_networks, *how.allow_networks)})
-    settings = settings.model_copy(update={"http": http})
+    networks = (*settings.http.allow_networks, *how.allow_networks)
+    settings = settings.model_copy(update={"http": settings.http.model_copy(update={"allow_networks": networks})})
     with rehearsal(settings, target, engine, how.against) as scratch:
         copies = how.copies or Copies(scratch.folder)
         with readers(scratch.engine)() as session:

@@ -28,15 +28,11 @@ _ABOUT_LISTS = ("list.", "target.other-site")
 
 @frozen
 class PartName:
-    """The name of a part for people, and the URL of its list; `is_list` is false for documents without a list.
-
-    `site`: the registered site as which it was rehearsed.
-    """
+    """The name of a part for people, and the URL of its list; `is_list` is false for documents without a list."""
 
     shown: str
     url: str
     is_list: bool = True
-    site: str = ""
 
 
 @frozen
@@ -140,7 +136,7 @@ def parts(session: Session, run_id: int, names: Mapping[str, PartName]) -> list[
 
 def _part(session: Session, site_run: HarvestSiteRun, name: PartName) -> CheckedPart:
     if name.is_list and site_run.listed == 1 and _is_document(session, site_run, name.url):
-        name = PartName(name.shown, name.url, False, name.site)
+        name = PartName(name.shown, name.url, False)
     return CheckedPart(
         name,
         site_run.site_run_id,

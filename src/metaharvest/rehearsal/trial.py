@@ -21,7 +21,6 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.health import server_of
 from metaharvest.harvest.limits import CheckLimits, RunLimits
 from metaharvest.model import ListedDocument, ListVersion, Site
-from metaharvest.model.values import frozen
 from metaharvest.rehearsal.check import GivenRun, GivenSite
 from metaharvest.rehearsal.dry_run import rehearsal
 from metaharvest.rehearsal.input.arguments import Arguments, GivenUrl
@@ -73,19 +72,12 @@ def bounded(settings: Settings) -> Settings:
     )
 
 
-@frozen
-class Trial:
-    """A prepared rehearsal; `left_out` has the number of documents that it does not fetch, once it has run."""
-
-    given: GivenRun
-    left_out: list[int]
-
-
 @contextmanager
-def prepared(settings: Settings, columns: Mapping[str, object]) -> Iterator[Trial]:
+def prepared(settings: Settings, columns: Mapping[str, object]) -> Iterator[tuple[GivenRun, list[int]]]:
     """Prepare the rehearsal of one source as a site with these columns. Raises ScheduleError for a wrong column.
 
-    A document in the place of a list is accepted: the result says so.
+    The list has the number of documents that it does not fetch, once it has run. A document in the place of a list is
+    accepted: the result says so.
     """
     with rehearsal(bounded(settings), None, None) as scratch:
         with writers(scratch.engine).begin() as session:
@@ -98,8 +90,8 @@ def prepared(settings: Settings, columns: Mapping[str, object]) -> Iterator[Tria
                 return source_for(site, fetcher)
             return _FirstDocuments(given, site, fetcher, copies, left_out)
 
-        arguments = Arguments((given,))
-        yield Trial(GivenRun(scratch, (GivenSite(site.name, given),), arguments, copies, source), left_out)
+        sites = (GivenSite(site.name, given),)
+        yield GivenRun(scratch, sites, Arguments((given,)), copies, source), left_out
 
 
 def contacts_in(files: Iterable[Path]) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,10 @@ from metaharvest.reports.tables import documents_csv
 from metaharvest.services.harvester import Checked
 from metaharvest.text import counted, joined, one_line, shown_url
 
-__all__ = ["CheckOptions", "CheckedDocument", "CheckedPart", "FolderOptions", "Places", "asks_nobody", "is_looked_at"]
+__all__ = [
+    "CheckOptions", "CheckedDocument", "CheckedPart", "Copies", "FolderOptions", "Places", "asks_nobody",
+    "is_looked_at",
+]  # fmt: skip
 
 _COMPARED = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED, OutcomeKind.STALE)
 
@@ -41,11 +43,6 @@ class FindingInFile:
 
     finding: RunFinding
     file: str | None
-
-
-def keeping_copies(how: CheckOptions, folder: Path) -> CheckOptions:
-    """The options of checks that fetch each document once, and keep it in this folder."""
-    return replace(how, copies=Copies(folder, reused=True))
 
 
 class CheckReport:
@@ -193,8 +190,7 @@ class CheckReport:
 
 
 def _part_name(site: GivenSite) -> PartName:
-    registered = site.name if site.registered is not None else ""
     if isinstance(site.given, GivenDocuments):
         return PartName(site.given.shown, site.given.files[0].url, False)
     url = site.given.file.url if isinstance(site.given, GivenList) else site.given.url
-    return PartName(site.given.shown, url, True, registered)
+    return PartName(site.given.shown, url)

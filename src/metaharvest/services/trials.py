@@ -152,14 +152,13 @@ class Tried:
 
 def try_source(harvester: Harvester, columns: Mapping[str, object]) -> Tried:
     """Rehearse the harvest of a source as a site with these columns. Raises RequestError, ScheduleError."""
-    with place(), trial.prepared(harvester.settings, columns) as prepared:
-        report = _rehearsed(harvester, prepared.given)
-        made, given = trial_report(report), prepared.given
+    with place(), trial.prepared(harvester.settings, columns) as (given, left_out):
+        report = _rehearsed(harvester, given)
+        made = trial_report(report)
         files = [given.copies.file_of(document.url) for _, documents in report.parts for document in documents]
         there = [path for path in files if path is not None and path.exists()]
-        left_out = prepared.left_out[0]
-        note = f"{counted(left_out, 'more document')} of the list would be harvested, and not checked here."
-        sentences = (*made.sentences, *([note] if left_out else []))
+        note = f"{counted(left_out[0], 'more document')} of the list would be harvested, and not checked here."
+        sentences = (*made.sentences, *([note] if left_out[0] else []))
         made = replace(made, contacts=trial.contacts_in(there), sentences=sentences)
         return Tried(made, there[0].read_bytes() if made.is_document and there else b"")
 

@@ -22,7 +22,8 @@ from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.fetch.url import literal_address, shown
 from metaharvest.model import Finding, ListedDocument
 from metaharvest.model.values import frozen
-from metaharvest.publishing.contents import FolderContents, FolderOptions, choose, read_folder
+from metaharvest.publishing.contents import FolderOptions, choose, read_folder
+from metaharvest.publishing.folder import FolderContents
 from metaharvest.rehearsal.input.listed_files import FolderFile, listed_files
 from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.sources.roots import Root, read_root
@@ -130,10 +131,6 @@ class _Folder:
     shown: Path
     contents: FolderContents
 
-    def place(self, file: str) -> Path:
-        """The absolute path of a file in it."""
-        return self.path / file
-
     @property
     def files(self) -> list[FolderFile]:
         """Its documents, and other files that a list may name."""
@@ -159,7 +156,7 @@ def read_arguments(
     folder: Path,
     stays_url: Callable[[str], bool],
     standard_input: BinaryIO | None,
-    options: FolderOptions | None = None,
+    options: FolderOptions,
 ) -> Arguments:
     """The lists and documents in these arguments. The content of a pipe is copied into `folder`, and read from there.
 
@@ -168,7 +165,7 @@ def read_arguments(
     """
     if not arguments:
         raise CannotBeChecked(_NOTHING)
-    found = _Found(options or FolderOptions())
+    found = _Found(options)
     for argument in arguments:
         _read_argument(argument, found, folder, stays_url, standard_input)
     lists = [_given_list(file, found) for file in found.lists]
@@ -333,7 +330,7 @@ def _some(names: Sequence[str]) -> str:
 def _documents_of(folder: _Folder, listed: set[Path], found: _Found) -> Iterable[LocalFile]:
     """The documents of a folder that no list names, each with the reason why no list can name it."""
     contents = folder.contents
-    choice = choose(contents.documents, found.options.revisions, lambda each: folder.place(each.file) in listed)
+    choice = choose(contents.documents, found.options.revisions, lambda each: folder.path / each.file in listed)
     refusals: dict[str, Finding] = {}
     for each in (*contents.findings, *choice.findings):
         if not each.finding.is_error:
@@ -343,7 +340,7 @@ def _documents_of(folder: _Folder, listed: set[Path], found: _Found) -> Iterable
     by_name = {each.file: (each.document_id, each.revision or 0) for each in contents.documents}
     files = {*by_name, *contents.refused, *refusals}
     for name in sorted(files):
-        path = folder.place(name)
+        path = folder.path / name
         if path in listed or path in found.seen:
             continue
         found.seen.add(path)
@@ -356,14 +353,13 @@ def _given_list(file: LocalFile, found: _Found) -> GivenList:
     """The list in a file, with its documents that are in the given folders."""
     entries = _entries_of(file)
     for folder in found.folders:
-        at = listed_files(entries, folder.files)
-        if at.files:
-            base = at.base.text if at.base else ""
+        base, found_files = listed_files(entries, folder.files)
+        if found_files:
             files = {
-                url: _local_file(folder.place(name), one_line(str(folder.shown / name)))
-                for url, name in at.files.items()
+                url: _local_file(folder.path / name, one_line(str(folder.shown / name)))
+                for url, name in found_files.items()
             }
-            return GivenList(file, files, one_line(str(folder.shown)), base)
+            return GivenList(file, files, one_line(str(folder.shown)), base.text if base else "")
     return GivenList(file)
 
 

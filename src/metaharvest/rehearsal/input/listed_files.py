@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
@@ -31,16 +30,13 @@ class FolderFile:
     revision: int | None = None
 
 
-@frozen
-class ListedFiles:
-    """`files`: the path below the folder for each URL. `base`: the folder's address on the web; None if unknown."""
+def listed_files(
+    entries: Sequence[ListedDocument], files: Sequence[FolderFile]
+) -> tuple[BaseUrl | None, dict[str, str]]:
+    """The folder's address on the web, None if unknown; and by URL the files that are documents of the list.
 
-    base: BaseUrl | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
-
-
-def listed_files(entries: Sequence[ListedDocument], files: Sequence[FolderFile]) -> ListedFiles:
-    """The files that are documents of the list, found by URL or else by docid."""
+    They are found by URL, or else by docid.
+    """
     on_web = [entry for entry in entries if not is_file_url(entry.url)]
     by_url = {entry.url: entry for entry in on_web}
     base = base_of(on_web, files)
@@ -61,7 +57,7 @@ def listed_files(entries: Sequence[ListedDocument], files: Sequence[FolderFile])
         if each.document_id and urls:
             revision = each.revision if each.revision in urls else max(urls)
             found[urls.pop(revision)] = each.file
-    return ListedFiles(base, found)
+    return base, found
 
 
 def base_of(entries: Iterable[ListedDocument], files: Iterable[FolderFile]) -> BaseUrl | None:
