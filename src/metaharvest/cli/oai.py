@@ -132,7 +132,7 @@ def formats(repository: SourceRepository, as_json: bool) -> int:
     \b
     Example: metaharvest oai formats https://repository.example.org/oai
     """
-    found = [picked(each, "prefix namespace schema_url=schema") for each in repository.formats()]
+    found = [picked(each, "prefix namespace schema_url=schema") for each in repository.describe().formats]
     rows, none = [tuple(each.values()) for each in found], "The repository says that it has no metadata formats."
     print_records(as_json, found, ("prefix", "namespace", "schema"), rows, none)
     return 0

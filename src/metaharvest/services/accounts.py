@@ -165,13 +165,12 @@ def spend_link(harvester: Harvester, token: str, user_agent: str) -> str:
             raise RequestError("This link was used before, or it is older than 24 hours. Please ask for a new one.")
         if _visitor(session, link.address).role is Role.PUBLIC:
             raise RequestError(f"{one_line(link.address)} may no longer sign in here.")
-        return _open(harvester, session, link.address, user_agent)
+        return _open(session, harvester, link.address, user_agent)
 
 
 def open_session(harvester: Harvester, address: str, user_agent: str) -> str:
     """Open a session for an address that was proved in another way; returns its token."""
-    with harvester.writing() as session:
-        return _open(harvester, session, address, user_agent)
+    return harvester.write(_open, harvester, address, user_agent)
 
 
 def session_of_identity(harvester: Harvester, identity: Identity, user_agent: str) -> str | None:
@@ -191,10 +190,10 @@ def session_of_identity(harvester: Harvester, identity: Identity, user_agent: st
             address = user.address
         if not address or _visitor(session, address).role is Role.PUBLIC:
             return None
-        return _open(harvester, session, address, user_agent)
+        return _open(session, harvester, address, user_agent)
 
 
-def _open(harvester: Harvester, session: Session, address: str, user_agent: str) -> str:
+def _open(session: Session, harvester: Harvester, address: str, user_agent: str) -> str:
     """Open a session; returns its token."""
     token, now = new_token(), harvester.now()
     sessions.open_session(session, token, address, now, now + SESSION_LIFE, user_agent=one_line(user_agent, 300))
@@ -243,15 +242,19 @@ def edit_user(
     enabled: bool | None = None,
     unbind: bool = False,
 ) -> User:
-    """Change a user; what is None stays. Disabling ends the sessions. `unbind`: as unbind_user() does.
+    """Change a user; what is None stays. Disabling ends the sessions. All of it or nothing is changed.
 
-    All of it or nothing is changed. Raises RequestError.
+    `unbind`: forget the issuer and subject, so that the next sign-in by OpenID Connect finds the user by the address.
+    Raises RequestError; also if there are none.
     """
     address = address.strip().lower()
     with harvester.writing() as session:
-        if unbind:
-            _unbind(harvester, session, address)
         user = _found_user(session, address)
+        if unbind:
+            if not user.issuer:
+                raise RequestError(f"{address} is not known to a provider of OpenID Connect.")
+            users.unbind(session, address)
+            harvester.audit(session, _decision("users.unbind", address, before={"issuer": user.issuer}))
         granted = user.role if role is None else _checked_role(role)
         disabled_at = user.disabled_at
         if enabled is not None:
@@ -266,25 +269,6 @@ def edit_user(
         if after:
             harvester.audit(session, _decision("users.edit", address, before, after))
         return edited
-
-
-def unbind_user(harvester: Harvester, address: str) -> User:
-    """Forget the issuer and subject of a user, whom the next sign-in by OpenID Connect finds by the address.
-
-    Raises RequestError if there are none.
-    """
-    address = address.strip().lower()
-    with harvester.writing() as session:
-        _unbind(harvester, session, address)
-        return _found_user(session, address)
-
-
-def _unbind(harvester: Harvester, session: Session, address: str) -> None:
-    user = _found_user(session, address)
-    if not user.issuer:
-        raise RequestError(f"{address} is not known to a provider of OpenID Connect.")
-    users.unbind(session, address)
-    harvester.audit(session, _decision("users.unbind", address, before={"issuer": user.issuer}))
 
 
 def remove_user(harvester: Harvester, address: str) -> None:

@@ -33,6 +33,7 @@ Send = Callable[[str], None]
 
 _CONNECT_SECONDS, _ANSWER_SECONDS = 10, 300
 _LONGEST_NAME = 100
+_KEYS = "change_seq document_id revision document_type is_deleted changed_at site title"
 
 
 @frozen
@@ -94,19 +95,14 @@ def deliver(harvester: Harvester, send: Send, wanted: Delivery, stops: Callable[
             if wanted.whole_lists:
                 found, waits_for = before_sweeps(found, _sweeping(session))
         if found:
-            send("".join(f"{json.dumps(as_line(each), ensure_ascii=False)}\n" for each in found))
+            lines = (picked(each, _KEYS) | {"changed_at": each.changed_at.isoformat()} for each in found)
+            send("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
             number, done, after = number + len(found), done + 1, found[-1].change_seq
             if wanted.name is not None:
                 confirm(harvester, wanted.name, after)
         if waits_for is not None or len(found) < wanted.limit:
             return Delivered(number, after, waits_for)
     return Delivered(number, after)
-
-
-def as_line(change: ChangedDocument) -> dict[str, object]:
-    """A change as JSON."""
-    keys = "change_seq document_id revision document_type is_deleted changed_at site title"
-    return picked(change, keys) | {"changed_at": change.changed_at.isoformat()}
 
 
 def before_sweeps(

@@ -43,7 +43,6 @@ from metaharvest.replication.result import PROBLEMS, CopyOutcome, CopyRequest, C
 from metaharvest.services import pipeline
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import find_site, forget_lists, read_site, read_sites, read_sites_of
-from metaharvest.sites.rows import BrokenSite
 from metaharvest.sources.harvest_list.source import scope_and_identifier
 from metaharvest.sources.oai_pmh.records import RecordNames
 from metaharvest.targets import owners
@@ -66,17 +65,12 @@ _LONGEST_NAME = 255
 
 
 def copy(
-    harvester: Harvester,
-    request: CopyRequest,
-    report: ReportNotCopied = lambda revision: None,
-    progress: Progress | None = None,
-    stop: StopSignal | None = None,
+    harvester: Harvester, request: CopyRequest, report: ReportNotCopied, progress: Progress, stop: StopSignal
 ) -> CopyResult:
     """Copy documents from one target into another, under the run lock; see `copy_documents` for the errors.
 
     `report` gets each revision that the target does not hold as the source has it.
     """
-    progress, stop = progress or Progress(), stop or StopSignal()
     done = copy_documents(harvester.engine, harvester.targets, request, harvester.now, progress, report, stop)
     if not request.is_dry_run:
         after = {"from": done.source, "site": request.site_name, "copied": done.ended.get(CopyOutcome.COPIED, 0)}
@@ -135,18 +129,17 @@ def transfer(harvester: Harvester, wanted: TransferRequest) -> list[Transfer]:
             if not wanted.rehearse:
                 receiving = Receiving(site.site_id, site.name, clean(wanted.by), harvester.today(), harvester.now())
                 give(session, target, taken_now, receiving)
-                harvester.audit(session, *(_transferred(each, site) for each in taken_now))
+                after = {"site": site.name}
+                for each in taken_now:
+                    about = "document", each.document_id, site.site_id
+                    decision = Decision("documents.transfer", *about, before={"site": each.site}, after=after)
+                    harvester.audit(session, decision)
         moved += taken_now
     taken = {each.document_id: each for each in moved}
     return [
         Transfer(each, revision, taken[each].site if each in taken else site.name, each in taken)
         for each, revision in found.items()
     ]
-
-
-def _transferred(taken: Taken, site: Site | BrokenSite) -> Decision:
-    before, after = {"site": taken.site}, {"site": site.name}
-    return Decision("documents.transfer", "document", taken.document_id, site.site_id, before=before, after=after)
 
 
 def _owned(harvester: Harvester, names: Sequence[str]) -> Collection[str]:

@@ -96,7 +96,12 @@ def _year_sheets(figures: YearFigures) -> Iterator[Sheet]:
 def _sheets(session: Session, today: date) -> Iterator[Sheet]:
     sites = registered_sites(session, today)
     yield Sheet("sites", ("name", *_SITES), ([site.site, *values_of(site, _SITES)] for site in sites))
-    yield Sheet("documents failing", (*_DOCUMENTS, *_FINDING), _documents(session, today))
+    documents = (
+        [*values_of(row, _DOCUMENTS), *values_of(finding, _FINDING)]
+        for row in document_rows(session, DocumentFilter(failing=True), today)
+        for finding in row.findings or [None]
+    )
+    yield Sheet("documents failing", (*_DOCUMENTS, *_FINDING), documents)
     names = names_of(RuleTotal)
     yield Sheet("problems", names, (values_of(each, names) for each in open_problems(session)))
     runs = ([*values_of(run, _RUNS), *values_of(run.totals, _TOTALS)] for run in newest_runs(session, _MOST))
@@ -104,9 +109,3 @@ def _sheets(session: Session, today: date) -> Iterator[Sheet]:
     deliveries = ((report, each) for report in newest_reports(session, _MOST) for each in report.deliveries)
     rows = ([*values_of(report, _REPORT), *values_of(each, _DELIVERY)] for report, each in deliveries)
     yield Sheet("deliveries", (*_REPORT, *_DELIVERY), rows)
-
-
-def _documents(session: Session, today: date) -> Iterator[list[object]]:
-    for row in document_rows(session, DocumentFilter(failing=True), today):
-        for finding in row.findings or [None]:
-            yield [*values_of(row, _DOCUMENTS), *values_of(finding, _FINDING)]

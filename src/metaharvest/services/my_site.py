@@ -14,10 +14,9 @@ from metaharvest.fetch.url import BadUrl, parse_url, without_login
 from metaharvest.model import Notify, Site, Unit
 from metaharvest.model.requests import Actor
 from metaharvest.model.values import frozen
-from metaharvest.reports.letters import DoorLetter
 from metaharvest.services import sites
 from metaharvest.services.harvester import Harvester
-from metaharvest.services.registrations import link, send_about
+from metaharvest.services.registrations import letter_about, link, send_about
 from metaharvest.services.sites import AnySite, Edited, SiteValues, url_values
 from metaharvest.sites import page_link
 from metaharvest.sites.registrations import policy, store
@@ -106,9 +105,8 @@ def ask_for_address(harvester: Harvester, name: str, by: str, address: str, base
             raise RequestError("The addresses of this site were changed too often today. Try again tomorrow.")
         policy.require_within_limits(store.counts(session, "", new, harvester.now()))
         asked = store.find(session, number)
-    if problem := send_about(
-        harvester, asked, "address_confirmation", new, _letter(harvester, site, address_link, new)
-    ):
+    letter = letter_about(harvester, site.name, address=new, link=address_link)
+    if problem := send_about(harvester, asked, "address_confirmation", new, letter):
         harvester.write(store.change, number, state=State.EXPIRED.value, address_token=None)
         raise RequestError(problem)
 
@@ -139,7 +137,8 @@ def prove_address(harvester: Harvester, token: str) -> Registration:
 
     values = SiteValues(add_contacts=(found.address,), remove_contacts=(found.reason,))
     sites.edit(harvester.acting(Actor(found.address, harvester.actor.via)), [site.name], values, also=proved)
-    send_about(harvester, found, "address_changed", found.reason, _letter(harvester, site, "", found.address))
+    letter = letter_about(harvester, site.name, address=found.address)
+    send_about(harvester, found, "address_changed", found.reason, letter)
     return found
 
 
@@ -153,17 +152,12 @@ def move(harvester: Harvester, name: str, by: str, url: str) -> Registration | N
     if without_login(site.list_url) == address.url:
         raise RequestError.about("url", f"{name} is harvested from this address already.")
     if _server(site.list_url) == (address.host, address.port):
-        _edit(harvester, site, address.url)
+        try:
+            sites.edit(harvester, [name], url_values(site.source_kind, address.url))
+        except SameSource:  # the contact does not learn the name of the other site
+            raise RequestError.about("url", "This address cannot be taken. Ask the steward.") from None
         return None
     return _for_steward(harvester, site, by, Kind.MOVE, address.url)
-
-
-def _edit(harvester: Harvester, site: Site, url: str) -> None:
-    """Change the address. If another site has it, the contact does not learn its name."""
-    try:
-        sites.edit(harvester, [site.name], url_values(site.source_kind, url))
-    except SameSource:
-        raise RequestError.about("url", "This address cannot be taken. Ask the steward.") from None
 
 
 def leave(harvester: Harvester, name: str, by: str) -> Registration:
@@ -222,8 +216,3 @@ def _server(url: str) -> tuple[str, int]:
     except BadUrl:
         return "", 0
     return address.host, address.port
-
-
-def _letter(harvester: Harvester, site: Site, address_link: str, address: str) -> DoorLetter:
-    network, days = harvester.settings.harvester.name, policy.LIFETIME.days
-    return DoorLetter(network, site.name, address=address, link=address_link, days=days)

@@ -55,7 +55,6 @@ MY_SITE_PAGE = "/console/my/"
 
 _LIST_BYTES = 20 * 1_048_576
 _LONGEST_REASON = 2000
-_DAYS = policy.LIFETIME.days
 _LONGEST_PREFIX = 255
 _MAILED_NOW = "A link is being mailed at this moment. Look into your mail."
 _NOT_MAILED = "The server ended, or lost its database, while it mailed the decision."
@@ -108,7 +107,8 @@ def ask(harvester: Harvester, question: Question, base_url: str = "") -> Asked:
     policy.checked_frequency(question.every, question.unit)
     if question.source_kind not in (HARVEST_LIST, OAI):
         raise RequestError("Choose one: a harvest list, or an OAI-PMH repository.")
-    planned = _planned(replace(question, name=name, url=url.url, address=address))
+    columns = _columns(replace(question, name=name, url=url.url, address=address))
+    planned = new_site(columns)
     link(harvester, ADDRESS_PAGE, "", base_url)
     number = _entered(harvester, planned, url.host)
     repository = None
@@ -118,7 +118,7 @@ def ask(harvester: Harvester, question: Question, base_url: str = "") -> Asked:
             repository = sites.ask_repository(inner, planned)
         if repository.identity is None:
             return Asked(trials.unreadable(repository.problems, url.url), repository=repository)
-    report = trials.try_source(harvester, _columns(planned)).report
+    report = trials.try_source(harvester, columns).report
     if not report.is_readable or report.is_document:
         return Asked(report, repository=repository)
     contacts = report.contacts if repository is None else repository.contacts[:5]
@@ -131,31 +131,20 @@ def ask(harvester: Harvester, question: Question, base_url: str = "") -> Asked:
     return Asked(report, find(harvester, number), repository)
 
 
-def _planned(question: Question) -> Site:
-    """The site that is asked for. Raises ScheduleError, RequestError."""
+def _columns(question: Question) -> dict[str, object]:
+    """The columns of the site that is asked for. Raises RequestError."""
     is_oai = question.source_kind == OAI
     if len(question.prefix.strip()) > _LONGEST_PREFIX:
         raise RequestError.about("prefix", f"A metadata prefix has at most {_LONGEST_PREFIX} characters.")
     oai = OaiOptions("asked", question.prefix.strip() or OaiOptions("").prefix, question.set_spec.strip() or None)
-    return new_site(
-        {
-            "name": question.name,
-            "documentlisturl": question.url,
-            "contact_email": question.address,
-            "updatefrequency": question.every,
-            "unit": question.unit,
-            "source_kind": question.source_kind,
-            "options": options_text(SiteOptions(oai=oai if is_oai else None)),
-        }
-    )
-
-
-def _columns(site: Site) -> dict[str, object]:
     return {
-        "name": site.name,
-        "documentlisturl": site.list_url,
-        "source_kind": site.source_kind,
-        "options": options_text(site.options),
+        "name": question.name,
+        "documentlisturl": question.url,
+        "contact_email": question.address,
+        "updatefrequency": question.every,
+        "unit": question.unit,
+        "source_kind": question.source_kind,
+        "options": options_text(SiteOptions(oai=oai if is_oai else None)),
     }
 
 
@@ -202,15 +191,18 @@ def mail_link(harvester: Harvester, registration_id: int, base_url: str = "") ->
         raise RequestError(f"The link was mailed {policy.MOST_MAILS} times. Check your spam folder.")
     token = new_token()
     # Before the token is stored: without a web address, the link of the last mail stays valid.
-    letter = _letter(harvester, found, link=link(harvester, ADDRESS_PAGE, token, base_url), proof=comment(found))
+    letter = letter_about(
+        harvester, found.name, url=found.url, link=link(harvester, ADDRESS_PAGE, token, base_url), proof=comment(found)
+    )
     with harvester.writing() as session:
         if not store.count_mail(session, found, "address_mails", address_token=hash_of(token)):
             raise RequestError(_MAILED_NOW)
     send_about(harvester, found, "registration_link", found.address, letter)
 
 
-def _letter(harvester: Harvester, found: Registration, **values: str) -> DoorLetter:
-    return DoorLetter(harvester.settings.harvester.name, found.name, url=found.url, days=_DAYS, **values)
+def letter_about(harvester: Harvester, name: str, **values: str) -> DoorLetter:
+    """The values of a mail about the site of this name."""
+    return DoorLetter(harvester.settings.harvester.name, name, days=policy.LIFETIME.days, **values)
 
 
 def send_about(harvester: Harvester, found: Registration, template: str, recipient: str, letter: DoorLetter) -> str:
@@ -279,7 +271,7 @@ def mail_source(harvester: Harvester, token: str, contact: str, base_url: str = 
             raise RequestError("This address got too many mails today. Try again tomorrow.")
         if not store.count_mail(session, found, "source_mails", **mailed):
             raise RequestError(_MAILED_NOW)
-    letter = _letter(harvester, found, address=found.address, link=source_link)
+    letter = letter_about(harvester, found.name, url=found.url, address=found.address, link=source_link)
     if problem := send_about(harvester, found, "source_proof", contact, letter):
         harvester.write(store.change, found.registration_id, (State.WAITING_FOR_PROOFS,), **dict.fromkeys(mailed))
         raise RequestError(problem)
@@ -398,11 +390,12 @@ def mail_decision(harvester: Harvester, registration_id: int, base_url: str = ""
     if not _is_announced(found):
         raise RequestError("There is no decision to be mailed, or the address was not proved.")
     if found.state is State.REFUSED:
-        letter, template = _letter(harvester, found, reason=found.reason), "registration_refused"
+        template, values = "registration_refused", {"reason": found.reason}
     else:
-        page = _site_page(harvester, found, base_url)
-        schedule = frequency(found.every, found.unit.value)
-        letter, template = _letter(harvester, found, schedule=schedule, link=page), "registration_accepted"
+        template, values = "registration_accepted", {"schedule": frequency(found.every, found.unit.value)}
+        with suppress(RequestError):  # the mail is sent without the address of the site's page
+            values["link"] = link(harvester, MY_SITE_PAGE, quote(found.name, safe=""), base_url)
+    letter = letter_about(harvester, found.name, url=found.url, **values)
     send_about(harvester, found, template, found.address, letter)
 
 
@@ -426,7 +419,7 @@ def rehearse(harvester: Harvester, registration_id: int) -> TrialReport:
     """The rehearsal of the source of a request as it is now. Raises RequestError, ScheduleError."""
     found = find(harvester, registration_id)
     question = record_of(Question, found, prefix=found.prefix or "", set_spec=found.set_spec or "")
-    return trials.try_source(harvester, _columns(_planned(question))).report
+    return trials.try_source(harvester, _columns(question)).report
 
 
 def effect(harvester: Harvester, found: Registration) -> tuple[str, ...]:
@@ -457,22 +450,6 @@ def _is_announced(found: Registration) -> bool:
     return found.state is State.ACCEPTED and found.kind is Kind.SITE
 
 
-def _site_page(harvester: Harvester, found: Registration, base_url: str) -> str:
-    """The address of the page on which contacts change their site."""
-    try:
-        return link(harvester, MY_SITE_PAGE, quote(found.name, safe=""), base_url)
-    except RequestError:
-        return ""
-
-
-def _decision(before: Registration, after: Registration) -> Decision:
-    """The entry of the audit; it has no addresses."""
-    action = "registrations.accept" if after.state is State.ACCEPTED else "registrations.refuse"
-    was, is_now = {"state": before.state}, picked(after, "state kind url proof=source_proof")
-    reason = after.reason
-    return Decision(action, "registration", after.name, after.site_id, before=was, after=is_now, reason=reason)
-
-
 def _to_decide(harvester: Harvester, registration_id: int, *, without_proofs: bool) -> Registration:
     found = find(harvester, registration_id)
     if found.kind is Kind.ADDRESS:
@@ -492,7 +469,11 @@ def _decide(harvester: Harvester, session: Session, found: Registration, **colum
     after = store.find(session, found.registration_id)
     if _is_announced(after):
         store.change(session, found.registration_id, (after.state,), mail_problem=_NOT_MAILED)
-    harvester.audit(session, _decision(found, after))
+    action = "registrations.accept" if after.state is State.ACCEPTED else "registrations.refuse"
+    # The audit has no addresses.
+    was, is_now = {"state": found.state}, picked(after, "state kind url proof=source_proof")
+    about = Decision(action, "registration", after.name, after.site_id, before=was, after=is_now, reason=after.reason)
+    harvester.audit(session, about)
 
 
 def _carry_out(harvester: Harvester, found: Registration) -> None:

@@ -23,7 +23,7 @@ from metaharvest.model.values import frozen
 from metaharvest.pipeline.cleaning.languages import language_of
 from metaharvest.pipeline.cleaning.licences import spdx_of
 from metaharvest.pipeline.duplicates.vectors import nearest
-from metaharvest.pipeline.search.contract import FACETS, Filters, Hiding, Hit, Place, Record, Search, SearchIndex, Sort
+from metaharvest.pipeline.search.contract import FACETS, Filters, Hiding, Hit, Place, Record, Search, Sort
 from metaharvest.pipeline.search.highlights import LOOKED_AT, marker
 from metaharvest.pipeline.search.query_language import Query, read_query, read_years, words_of
 from metaharvest.pipeline.search.related import RELATED, ranked, reason_of, shared_terms, telling_terms
@@ -125,7 +125,7 @@ class OutputSearch:
                     f"Only the first {DEEPEST:,} outputs can be read by relevance. Narrow the search, or sort by year."
                 )
             wanted = replace(wanted, limit=min(wanted.limit, DEEPEST - seen))
-        found = self._index.search(wanted)
+        found = self._place.reader().search(wanted)
         hits, today = found.hits[:limit], self._today()
         outputs = [self._found(each, query, today) for each in self._published(hits)]
         # One hit more than a page shows the end. The total does not: it falls if outputs of earlier pages go.
@@ -143,7 +143,7 @@ class OutputSearch:
         """A work, with its outputs. Raises UnknownDocument, NoIndex, IndexUnavailable, DatabaseError."""
         search = Search(filters=Filters(work=number), limit=MOST_OUTPUTS, hiding=self._hiding())
         today = self._today()
-        outputs = [_summary(each.record, today) for each in self._published(self._index.search(search).hits)]
+        outputs = [_summary(each.record, today) for each in self._published(self._place.reader().search(search).hits)]
         if not outputs:
             raise UnknownDocument("There is no work with this number.")
         return {"work": number, "outputs": outputs}
@@ -155,8 +155,8 @@ class OutputSearch:
         """
         record, today = self._record(document_id), self._today()
         number, most = record["number"], 3 * limit + 5
-        terms = telling_terms(record, self._index.frequencies)
-        hits = {each.number: each.record for each in self._index.more_like_this(terms, most, self._hiding())}
+        terms = telling_terms(record, self._place.reader().frequencies)
+        hits = {each.number: each.record for each in self._place.reader().more_like_this(terms, most, self._hiding())}
         with self._harvester.reading() as session:
             decided = decided_numbers(session, number, RELATED)
             near = nearest(session, number, most)
@@ -184,13 +184,9 @@ class OutputSearch:
                 with suppress(UnknownDocument):
                     yield each, self._record(ids[each])
 
-    @property
-    def _index(self) -> SearchIndex:
-        return self._place.reader()
-
     def _record(self, document_id: str) -> Record:
         search = Search(filters=Filters(document_id=document_id), limit=1, hiding=self._hiding())
-        for each in self._published(self._index.search(search).hits):
+        for each in self._published(self._place.reader().search(search).hits):
             return each.record
         raise UnknownDocument(f"The index has no output with the id {one_line(document_id, 100)}.")
 
@@ -322,13 +318,9 @@ def _place_of(cursor: str, mark: str) -> Place:
             raise ValueError
         found = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         its_mark, value, number, seen = found
-        if its_mark != mark or not _is_place(value, number, seen):
+        are_whole = type(number) is int and type(seen) is int and 0 <= number < 2**53 and 0 <= seen < 2**53
+        if its_mark != mark or not (are_whole and type(value) in (int, float) and 0 <= value < 2**53):
             raise ValueError
     except (ValueError, TypeError, RecursionError) as error:
         raise QueryError("The cursor belongs to another search. Leave it out to begin with the first page.") from error
     return Place(value, number, seen)
-
-
-def _is_place(value: object, number: object, seen: object) -> bool:
-    are_whole = type(number) is int and type(seen) is int and 0 <= number < 2**53 and 0 <= seen < 2**53
-    return are_whole and type(value) in (int, float) and 0 <= value < 2**53  # type: ignore[operator]

@@ -70,10 +70,6 @@ Also = Callable[["Session", AnySite], None]
 """A step in the transaction of a change; it may raise."""
 
 
-def _nothing(_session: Session, _site: AnySite) -> None:
-    """Without a further step."""
-
-
 MOST_CONTACTS = 5
 """The number of a source repository's addresses that become contacts if no contacts are given."""
 
@@ -211,7 +207,9 @@ class Edited:
     @property
     def has_other_files(self) -> bool:
         """True if the site now has other filter or normalising files for its documents."""
-        return isinstance(self.former, Site) and _files(self.former) != _files(self.site)
+        before, after = self.former.options, self.site.options
+        is_same = (before.filters, before.normalize) == (after.filters, after.normalize)
+        return isinstance(self.former, Site) and not is_same
 
     @property
     def has_other_full_texts(self) -> bool:
@@ -227,7 +225,7 @@ def register(
     unasked: bool = False,
     allow_duplicate: bool = False,
     report: Callable[[RepositoryAnswer], None] = lambda answer: None,
-    also: Also = _nothing,
+    also: Also = lambda session, site: None,
 ) -> Registered:
     """Register a site; with several sets a site for each, named NAME-SPEC: all of them, or none.
 
@@ -352,7 +350,7 @@ def edit(
     group: str | None = None,
     allow_duplicate: bool = False,
     dry_run: bool = False,
-    also: Also = _nothing,
+    also: Also = lambda session, site: None,
 ) -> list[Edited]:
     """Change the named sites, and all of a group: all of them, or none; nothing in a dry run.
 
@@ -459,10 +457,6 @@ def _requests(site: Site) -> tuple[object, ...]:
 def _has_user(url: str) -> bool:
     parts = url_parts(url)
     return parts is not None and parts.username is not None
-
-
-def _files(site: Site) -> tuple[Path | None, Path | None]:
-    return site.options.filters, site.options.normalize
 
 
 def _changed_contacts(values: SiteValues, before: Site | BrokenSite) -> tuple[str, ...]:
@@ -587,7 +581,7 @@ def switch(
             harvester.audit(session, about(former, action, before, after))
 
 
-def remove(harvester: Harvester, name: str, also: Also = _nothing) -> None:
+def remove(harvester: Harvester, name: str, also: Also = lambda session, site: None) -> None:
     """Remove a site from the schedule; its runs, log, reports and documents stay. Raises ScheduleError.
 
     If the site is not public, its documents stay withheld. `also` sees the site in the transaction.

@@ -25,7 +25,7 @@ from metaharvest.sources.base import ListedRecord, TimeBudget
 from metaharvest.sources.oai_pmh import inspection, same_item
 from metaharvest.sources.oai_pmh.friends import base_urls_in, is_url
 from metaharvest.sources.oai_pmh.inspection import Inspection, RehearsedList
-from metaharvest.sources.oai_pmh.protocol import Identity, MetadataFormat, Set
+from metaharvest.sources.oai_pmh.protocol import Identity, Set
 from metaharvest.sources.oai_pmh.records import RecordNames
 from metaharvest.sources.oai_pmh.source import OaiSource
 from metaharvest.text import one_line, shown_url
@@ -75,10 +75,6 @@ class SourceRepository:
     def describe(self) -> Inspection:
         """All its descriptions of itself, and findings about them."""
         return self._ask(inspection.inspect)
-
-    def formats(self) -> tuple[MetadataFormat, ...]:
-        """Its metadata formats."""
-        return self.describe().formats
 
     def friends(self) -> tuple[str, ...]:
         """The base URLs of other source repositories that it names."""
@@ -194,7 +190,8 @@ def register_repositories(harvester: Harvester, base_urls: Sequence[str], contac
             if (key := repository_key(url)) in known:
                 continue
             given[key] = origin = origin_for(url, given)
-            name = next(name for name in _names(origin) if name not in names)
+            free = (origin[:80], *(f"{origin[:80]}-{number}" for number in range(2, 1000)))
+            name = next(each for each in free if each not in names)
             values: dict[str, object] = {
                 "name": name,
                 "documentlisturl": url,
@@ -213,8 +210,3 @@ def register_repositories(harvester: Harvester, base_urls: Sequence[str], contac
         registered = [each for each in read_sites(session) if isinstance(each, Site) and each.name in new]
         harvester.audit(session, *(about(each, "sites.add", after=values_of(each)) for each in registered))
     return found
-
-
-def _names(origin: str) -> Sequence[str]:
-    """Names for a site, to choose the first free one: its origin, then its origin with a number."""
-    return [origin[:80], *(f"{origin[:80]}-{number}" for number in range(2, 1000))]

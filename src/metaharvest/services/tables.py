@@ -70,13 +70,12 @@ def listed_documents_table(harvester: Harvester, wanted: DocumentFilter) -> Gene
 
 def listed_csv(rows: Iterable[DocumentRow]) -> Generator[str, None, None]:
     """Listed documents, a line for each finding."""
-    return table_csv(LISTED_COLUMNS, _listed(rows))
-
-
-def _listed(rows: Iterable[DocumentRow]) -> Iterator[Sequence[object]]:
-    for row in rows:
-        for finding in row.findings or [None]:
-            yield [*values_of(row, _STANDING), *values_of(finding, _FINDING), row.missing_since, row.title]
+    lines = (
+        [*values_of(row, _STANDING), *values_of(finding, _FINDING), row.missing_since, row.title]
+        for row in rows
+        for finding in row.findings or [None]
+    )
+    return table_csv(LISTED_COLUMNS, lines)
 
 
 def values_of(row: object, names: Sequence[str]) -> list[object]:

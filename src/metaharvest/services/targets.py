@@ -23,6 +23,7 @@ from metaharvest.queries.document_search import did_you_mean
 from metaharvest.queries.sites import known_names
 from metaharvest.services.harvester import Harvester
 from metaharvest.sites.registry import find_site, read_sites
+from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets.base import HeldRevision, Target
 from metaharvest.targets.folder.rebuild import Rebuilt
 from metaharvest.targets.folder.target import FolderTarget
@@ -102,7 +103,9 @@ def check(harvester: Harvester, target_name: str | None = None, site_name: str |
     if target_name is None and site_name is None:
         sites = harvester.read(read_sites)
         return check_targets(targets, sites)
-    registered = None if site_name is None else _registered(harvester, site_name)
+    registered = None if site_name is None else harvester.read(find_site, site_name)
+    if isinstance(registered, BrokenSite):
+        raise ScheduleError(" ".join(finding.message for finding in registered.findings))
     what = "target" if target_name in (None, "target") else f"target {target_name}"
     find = partial(targets.of, site_name or "") if target_name is None else partial(targets.named, target_name)
     if registered is not None:
@@ -170,11 +173,3 @@ def _with_titles(harvester: Harvester, revisions: Iterator[HeldRevision]) -> Ite
         for each in some:
             title = each.title or titles.get((each.document_id, each.revision), "")
             yield each if title == each.title else replace(each, title=title)
-
-
-def _registered(harvester: Harvester, name: str) -> Site:
-    """The site of this name. Raises ScheduleError if there is none, or its row is broken."""
-    site = harvester.read(find_site, name)
-    if not isinstance(site, Site):
-        raise ScheduleError(" ".join(finding.message for finding in site.findings))
-    return site

@@ -214,8 +214,9 @@ class WorkerLoop:
         self._is_alone, self._had_outage = len(claimed) == 1, False
         runs = {each.job_id: self._run_of(each) for each in claimed if each.kind == JobKind.HARVEST_SITE}
         late = {each.job_id: each for each in claimed if each.job_id in runs and runs[each.job_id] is None}
-        for claim in late.values():
-            self._end_late(claim)
+        for claim in late.values():  # the next run has the sites of a run that has ended
+            self._forget_job(claim)
+            self._harvester.write(claims.end, claim, Used(), JobState.CANCELLED, RUN_ENDED)
         claimed = [each for each in claimed if each.job_id not in late]
         run = next(filter(None, runs.values()), None)
         if run is None:
@@ -231,11 +232,6 @@ class WorkerLoop:
             await self._lead(session, harvest_job, claimed)
 
         session.work(lead)
-
-    def _end_late(self, claim: Claim) -> None:
-        """End a job whose run has ended: the next run has its sites."""
-        self._forget_job(claim)
-        self._harvester.write(claims.end, claim, Used(), JobState.CANCELLED, RUN_ENDED)
 
     async def _lead(self, session: WorkerSession, harvest_job: HarvestJob, waiting: Sequence[Claim]) -> None:
         """Lead these jobs, and jobs that are claimed meanwhile, side by side through their lives, to the last one."""

@@ -39,7 +39,7 @@ def edit(visit: Visit) -> Response:
 
 def unbind(visit: Visit) -> Response:
     """Forget how OpenID Connect knows a user."""
-    user = accounts.unbind_user(visit.harvester, visit.path["user"])
+    user = accounts.edit_user(visit.harvester, visit.path["user"], unbind=True)
     notice = f"The next sign-in by OpenID Connect finds {user.address} by the address."
     return visit.redirect("/console/users", notice=notice)
 
