@@ -28,13 +28,13 @@ from metaharvest.cli.invocation import AS_JSON, NETWORKS, Invocation, called_as,
 from metaharvest.cli.printing import json_text, new_page, opened, print_csv, print_json
 from metaharvest.cli.signals import handled, stop_on_signal
 from metaharvest.errors import CannotBeChecked
+from metaharvest.model import Finding, Level, Network
 from metaharvest.model.values import frozen
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import clean, counted, joined, one_line
 
 if TYPE_CHECKING:
     from metaharvest.cli.finding_text import CheckPrinter
-    from metaharvest.model import Finding, Network
     from metaharvest.services.check_report import CheckedDocument, CheckedPart, CheckOptions, CheckReport, FolderOptions
     from metaharvest.services.harvester import Checked
     from metaharvest.services.runs import StopSignal
@@ -98,8 +98,6 @@ class _Outputs:
 
     def print_text(self, report: CheckReport) -> None:
         """Print all findings and the expected results on stdout."""
-        from metaharvest.model import Level
-
         printer = _printer_of(report)
         levels: Counter[Level] = Counter()
         for part, documents in report.parts:
@@ -134,14 +132,12 @@ def _as_mapping(report: CheckReport) -> dict[str, Any]:
 
 
 def _printer_of(report: CheckReport) -> CheckPrinter:
-    """The printer for the findings of a rehearsal."""
     from metaharvest.cli.finding_text import CheckPrinter
 
     return CheckPrinter(report.places, report.checked.harvester.settings.reports.lines_per_group)
 
 
 def _put(file: Path, text: str) -> None:
-    """Raises click.ClickException if it cannot be written."""
     if file == _STDOUT:
         click.echo(text, nl=False)
         return

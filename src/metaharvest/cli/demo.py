@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import date, timedelta
 from pathlib import Path
@@ -22,8 +22,6 @@ from metaharvest.cli.printing import print_line
 from metaharvest.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from metaharvest.demo.samples import SampleNetwork
 
 _HOST = "127.0.0.1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,6 @@ from metaharvest.model import OutcomeKind
 from metaharvest.text import clean, counted, one_line
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from sqlalchemy.orm import Session
 
 

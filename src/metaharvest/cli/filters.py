@@ -27,7 +27,6 @@ _DELETED = "DELETED", "cyan"
 
 
 def _trial_arguments(command: _Command) -> _Command:
-    """Add FILE, RECORD and --json."""
     file = click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
     path = click.Path(dir_okay=False, exists=True, allow_dash=True)
     records = click.argument("records", metavar="RECORD...", nargs=-1, required=True, type=path)
@@ -88,7 +87,6 @@ def _shown(
 
 
 def _read_record(record: str) -> tuple[str, bytes]:
-    """A document with its name."""
     from metaharvest.config.files import read_file
     from metaharvest.rehearsal.input.arguments import NO_PIPE
 

@@ -26,12 +26,11 @@ from metaharvest.cli.list_printing import (
 )
 from metaharvest.cli.printing import print_json, print_line, print_table
 from metaharvest.errors import ListError
-from metaharvest.model import Finding
+from metaharvest.model import Finding, Network
 from metaharvest.model.values import frozen
 from metaharvest.text import counted, shown_url
 
 if TYPE_CHECKING:
-    from metaharvest.model import Network
     from metaharvest.publishing.comparing import ListDifference
     from metaharvest.publishing.contents import FolderOptions
     from metaharvest.publishing.plan import BuildRequest, Built, ListPlan

@@ -80,7 +80,6 @@ def _repository_at(
 
 
 def _oai_finding(finding: Finding) -> dict[str, Any]:
-    """A finding for JSON."""
     shown = picked(finding, "rule level=level.value message remedy")
     return {**shown, "oai_identifier": finding.docid or None}
 
@@ -167,8 +166,8 @@ def list_(repository: SourceRepository, as_json: bool, limit: int) -> int:
     \b
     Example: metaharvest oai list https://repository.example.org/oai --set frogs --from 2026-11-01
     """
-    found = repository.records(limit)
-    rows = [_record_mapping(record) for record in found.records]
+    found, broken_off = repository.records(limit)
+    rows = [_record_mapping(record) for record in found]
     if as_json:
         print_json(rows)
     elif rows:
@@ -178,11 +177,11 @@ def list_(repository: SourceRepository, as_json: bool, limit: int) -> int:
         )
         if len(rows) == limit:
             print_line(f"The first {limit:,}; --limit shows more.")
-    elif found.broken_off is None:
+    elif broken_off is None:
         print_line("The repository has no such records.")
-    if found.broken_off is None:
+    if broken_off is None:
         return 0
-    print_line(found.broken_off.with_remedy, err=True)
+    print_line(broken_off.with_remedy, err=True)
     return 1
 
 

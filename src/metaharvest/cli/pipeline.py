@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from html import unescape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -20,9 +20,6 @@ from metaharvest.model.actions import todo
 from metaharvest.model.kinds import StepState
 from metaharvest.services.exit_codes import ExitCode
 from metaharvest.text import counted, one_line, without_marks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @click.group("pipeline", invoke_without_command=True)

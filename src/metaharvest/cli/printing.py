@@ -103,7 +103,6 @@ def cell_text(value: object) -> str:
 
 
 def _escaped(character: str) -> str:
-    """The escape of a character in JSON on a terminal."""
     return character if clean(character) == character else json.dumps(character)[1:-1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +24,6 @@ from metaharvest.cli.printing import (
 from metaharvest.text import clean, counted, one_line
 
 if TYPE_CHECKING:
-    from datetime import date
     from email.message import EmailMessage
 
 _STATES = {"sent": "sent", "queued": "waiting", "refused": "refused"}
@@ -141,7 +141,6 @@ def resend(
 
 
 def _queue_one(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> str:
-    """Put a report into the outbox again; returns a sentence about the outbox."""
     resent = services.reports.resend(invocation.harvester, report_id, to)
     for address in resent.former:
         click.echo(clean(f"{address} no longer gets these reports. --to sends this one anyway."))
@@ -224,7 +223,6 @@ def preview(invocation: Invocation, site: str | None, as_html: bool, in_browser:
 
 
 def _browse(page: str, name: str) -> None:
-    """Open a page in the browser; without a browser, print the name of its file."""
     file = new_page(name)
     file.write_text(page, encoding="utf-8")
     click.echo(opened(file))

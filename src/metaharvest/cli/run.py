@@ -135,7 +135,6 @@ def _undelivered(result: services.runs.RunResult) -> str:
 def _rehearse(
     harvester: services.harvester.Harvester, request: services.runs.RunRequest, as_json: bool, strict: bool
 ) -> int:
-    """A dry run, and its output; the exit code."""
     from metaharvest.cli.progress import shown_progress
 
     with ExitStack() as stack:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -39,8 +40,6 @@ from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import counted, one_line
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from sqlalchemy.orm import Session
 
 

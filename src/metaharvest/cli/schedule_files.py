@@ -202,7 +202,6 @@ def _print_import(done: services.schedule_files.MetacatImport, dry_run: bool, st
 
 
 def _print_lines(lines: Iterable[str]) -> None:
-    """Print the first line, and the others below it."""
     for number, line in enumerate(lines):
         click.echo(f"{'    ' if number else ''}{one_line(line, _LONGEST_LINE)}")
 

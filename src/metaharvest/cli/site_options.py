@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from metaharvest.cli import services
 from metaharvest.cli.invocation import Decorator, day, networks_of, one_of, parsed, with_options
 from metaharvest.cli.printing import print_line
-from metaharvest.model import Deletions, FullText, Level, ListMethod, Notify, Site, Unit, ValidationLevel
+from metaharvest.model import Deletions, FullText, Level, ListMethod, Network, Notify, Site, Unit, ValidationLevel
 from metaharvest.model.kinds import AS_SETTINGS
-
-if TYPE_CHECKING:
-    from datetime import date
-
-    from metaharvest.model import Network
 
 LOST_LOGIN = "The user name and password in its former URL were not kept: the new URL needs its own, if any."
 """The sentence about a new URL without a login, in place of one with a login."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -29,13 +30,9 @@ from metaharvest.cli.site_options import (
     warn_of_far_date,
 )
 from metaharvest.errors import RequestError
+from metaharvest.model import Site
 from metaharvest.queries.json_keys import as_mapping
 from metaharvest.text import clean, counted, shown_url
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from metaharvest.model import Site
 
 _SITES = {
     "name": Column("site"),
@@ -397,7 +394,6 @@ def _took(seconds: float | None) -> str:
 
 
 def _print_failure(site: queries.sites.RegisteredSite) -> None:
-    """Print since when the site fails as a whole, and why."""
     if site.failed_since is not None and site.enabled:
         nights = counted(site.failed_nights, "night")
         reason = (site.failure_reason or "no reason was noted").removeprefix(f"{site.site}: ")

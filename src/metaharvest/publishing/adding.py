@@ -72,7 +72,6 @@ class Given:
 
 
 def _require_listable(url: str) -> None:
-    """Raises PublishingError if a list cannot have this URL."""
     try:
         if parse_url(check_url(url)).username is not None:
             raise PublishingError(f"{shown(url)} was given with a user name, and everybody can read a harvest list.")
@@ -125,7 +124,6 @@ def _located(document: SiteDocument, list_file: ListFile) -> SiteDocument:
 
 
 def _require_different(documents: Sequence[SiteDocument]) -> None:
-    """Raises PublishingError if two of them are the same document."""
     files: dict[str, str] = {}
     for document in documents:
         other = files.setdefault(document.document_id, document.file)

@@ -118,7 +118,6 @@ def _namespace(content: bytes) -> _Made:
 
 
 def _root_tag(text: str) -> re.Match[str] | None:
-    """The start tag of the root element."""
     place = 1 if text.startswith("\ufeff") else 0
     while True:
         place = text.find("<", place)

@@ -98,13 +98,8 @@ class ListChange:
     writes: bool = False
 
 
-@frozen
-class Rewrite:
-    """A docid to write into the packageId of a document, in the file at `path`."""
-
-    document: SiteDocument
-    path: Path
-    docid: str
+Rewrite = tuple[SiteDocument, Path, str]
+"""A document, its file, and the docid to write into its packageId."""
 
 
 class NewEntries:
@@ -193,7 +188,7 @@ class NewEntries:
             except NotReplaceable as error:
                 self.findings.append(problems.not_written(document, listed.docid, str(error)))
             else:
-                self.rewrites.append(Rewrite(document, document.path, listed.docid))
+                self.rewrites.append((document, document.path, listed.docid))
                 return memory_of(listed, hashlib.sha256(content).hexdigest(), listed.docid)
         self.findings.append(problems.behind(document, listed.docid))
         return memory
@@ -255,7 +250,7 @@ class NewEntries:
         change: Change,
         document: SiteDocument | None = None,
     ) -> None:
-        writes = bool(self.rewrites) and self.rewrites[-1].document is document
+        writes = bool(self.rewrites) and self.rewrites[-1][0] is document
         was = self._entry(number).document.revision if number is not None else None
         self.changes.append(ListChange(listed, change, was, document.file if document else "", writes))
         self._docids.add(listed.docid)

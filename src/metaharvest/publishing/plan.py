@@ -71,24 +71,22 @@ def carry_out(plan: ListPlan) -> Built:
     if plan.is_empty or not plan.changes:
         return Built(False, 0, ())
     require_untouched(plan.stored)
-    not_written: list[Rewrite] = []
+    not_written: dict[str, SiteDocument] = {}
     findings: list[FileFinding] = []
-    for rewrite in plan.rewrites:
-        content = read_again(rewrite.document).with_package_id(rewrite.docid)
+    for document, path, docid in plan.rewrites:
         try:
-            replace_file(rewrite.path, content)
+            replace_file(path, read_again(document).with_package_id(docid))
         except OSError as error:
-            not_written.append(rewrite)
-            findings.append(problems.not_written(rewrite.document, rewrite.docid, error.strerror or str(error)))
+            not_written[docid] = document
+            findings.append(problems.not_written(document, docid, error.strerror or str(error)))
     list_file = replace(plan.list_file, entries=tuple(_as_they_are(plan.list_file.entries, not_written)))
     return Built(store(plan.stored, list_file), len(plan.rewrites) - len(not_written), tuple(findings))
 
 
-def _as_they_are(entries: tuple[Entry, ...], not_written: list[Rewrite]) -> Iterator[Entry]:
+def _as_they_are(entries: tuple[Entry, ...], not_written: dict[str, SiteDocument]) -> Iterator[Entry]:
     """The entries; if a document could not be written, its entry keeps the memory of the present file."""
-    documents = {rewrite.docid: rewrite.document for rewrite in not_written}
     for entry in entries:
-        document = documents.get(entry.document.docid)
+        document = not_written.get(entry.document.docid)
         memory = memory_of(entry.document, document.sha256, document.package_id) if document else entry.memory
         yield replace(entry, memory=memory)
 

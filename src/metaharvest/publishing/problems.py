@@ -82,5 +82,4 @@ def listed_again(file: str, docid: str, number: int) -> FileFinding:
 
 
 def _at_root(document: SiteDocument, rule: str, message: str, remedy: str, level: Level = Level.ERROR) -> FileFinding:
-    """A finding at the root element of the document."""
     return FileFinding(document.file, read_again(document).finding(rule, message, remedy, level))

@@ -246,5 +246,4 @@ def _row(entry: Entry) -> Row:
 
 
 def _instruction(memory: Memory) -> str:
-    """The data of the instruction for a memory."""
     return memory.as_instruction.removeprefix("<?metaharvest ").removesuffix("?>")

@@ -182,7 +182,6 @@ def _enter_one(session: Session, given: Given, site_name: str | None, administra
 
 
 def _list_url(given: Given) -> str:
-    """The URL of a list, or of the first document. Raises CannotBeChecked."""
     if isinstance(given, GivenList):
         return given.file.url
     if isinstance(given, GivenDocuments):

@@ -149,7 +149,6 @@ def _part(session: Session, site_run: HarvestSiteRun, name: PartName) -> Checked
 
 
 def _is_document(session: Session, site_run: HarvestSiteRun, url: str) -> bool:
-    """True if the file at the URL was the document, and not a list."""
     here = HarvestLog.site_run_id == site_run.site_run_id, HarvestLog.document_url == shown_url(url)
     return bool(session.scalar(select(func.count()).where(*here)))
 

@@ -313,7 +313,6 @@ def forget_account(session: Session, address: str) -> int:
 
 
 def _values(user: User) -> Values:
-    """The values of a user for the audit."""
     return {"role": user.role.word, "name": user.name, "state": "disabled" if user.disabled_at else "enabled"}
 
 

@@ -335,7 +335,6 @@ class Harvester:
         return DryRun(self, result, self.read(run_record, result.run_id))
 
     def _on(self, scratch: Rehearsal, source: SourceFor | None, limits: RunLimits | None = None) -> Harvester:
-        """This harvester on a throw-away journal."""
         return Harvester(
             scratch.settings,
             self.now,

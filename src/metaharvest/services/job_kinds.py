@@ -72,7 +72,6 @@ def kind_of(name: str) -> Kind:
 
 
 def _harvest(context: JobContext, _collected: None) -> bool:
-    """Harvest for a slice, in the session of the worker."""
     assert context.harvest is not None
     return context.harvest()
 

@@ -210,7 +210,6 @@ def _add(session: Session, harvester: Harvester, site: Site, kind: Kind, state: 
 
 
 def _server(url: str) -> tuple[str, int]:
-    """Host and port of a URL."""
     try:
         address = parse_url(url)
     except BadUrl:

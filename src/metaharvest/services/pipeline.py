@@ -202,7 +202,6 @@ def _make_jobs(harvester: Harvester) -> int:
 
 
 def _job(stage: str, part: int, parts: int) -> NewJob:
-    """The job of a stage for its share of the documents."""
     subject = stage if parts == 1 else f"{stage}, part {part + 1} of {parts}"
     work = json.dumps({"stage": stage, "part": part, "parts": parts})
     return NewJob(JobKind.PIPELINE.value, f"pipeline/{stage}/{part}", subject, work, priority=Priority.PIPELINE)

@@ -304,7 +304,6 @@ def look_for_comment(harvester: Harvester, token: str) -> Registration:
 
 
 def _fetched(harvester: Harvester, found: Registration) -> bytes:
-    """The list as it is now. Raises RequestError."""
     settings = bounded(harvester.settings)
     site = new_site({"name": found.name, "documentlisturl": found.url, "contact_email": found.address})
 

@@ -115,7 +115,6 @@ def import_file(
 
 
 def _decisions(session: Session, done: Sequence[SiteChange], before: Mapping[str, Site | BrokenSite]) -> list[Decision]:
-    """The added and changed sites of a file, for the audit."""
     after = {site.name: site for site in read_sites(session)}
     made = []
     for each in done:

@@ -173,7 +173,6 @@ class OutputSearch:
         return list(found.values())
 
     def _records(self, numbers: Sequence[int], known: Mapping[int, Record]) -> Iterator[tuple[int, Record]]:
-        """The records of outputs that are published, in this order. Unknown ones are read one by one."""
         with self._harvester.reading() as session:
             ids = document_ids(session, [each for each in numbers if each not in known])
             published = self._among(session, list(known))
@@ -265,7 +264,6 @@ def _filters(question: Question) -> Filters:
 
 
 def _summary(record: Record, today: str) -> dict[str, Any]:
-    """An output in a list."""
     names = ("document_id", "work", "title", "abstract", "year", "site", "type", "language", "access", "doi")
     return {
         **{name: record[name] for name in names},

@@ -391,7 +391,6 @@ def edit(
 
 
 def _chosen(session: Session, names: Sequence[str], group: str | None) -> list[str]:
-    """The named sites, and the sites of the group. Raises RequestError if there are none."""
     if not names and group is None:
         raise RequestError("Name a site, or several, or --group with the name of a group.")
     sites = [site for site in read_sites(session) if isinstance(site, Site)]
@@ -460,7 +459,6 @@ def _has_user(url: str) -> bool:
 
 
 def _changed_contacts(values: SiteValues, before: Site | BrokenSite) -> tuple[str, ...]:
-    """The changed contacts of a site. Raises RequestError."""
     if values.contacts is not NOT_GIVEN:
         raise RequestError("--contact replaces all contacts: use it alone, or --add-contact and --remove-contact.")
     contacts = list(before.contacts)

@@ -40,14 +40,6 @@ _MOST_BYTES = 67_108_864
 
 
 @frozen
-class SomeRecords:
-    """The first records of a list, and the reason if it broke off before their end."""
-
-    records: tuple[ListedRecord, ...]
-    broken_off: Finding | None
-
-
-@frozen
 class NamedRepositories:
     """Base URLs, each once; `left_out` has a sentence about each text that is no base URL."""
 
@@ -85,8 +77,8 @@ class SourceRepository:
         """Its sets."""
         return self._ask(inspection.sets_of)
 
-    def records(self, limit: int) -> SomeRecords:
-        """The first records of its list, up to this number, as they would be harvested."""
+    def records(self, limit: int) -> tuple[list[ListedRecord], Finding | None]:
+        """The first records of its list, as they would be harvested; and the reason if it broke off before."""
         try:
             check_window(self.options.begin, self.options.until)
         except ValueError as error:
@@ -125,7 +117,9 @@ class SourceRepository:
         return adhoc_client.ask(self.settings, Site(0, "", url, (), source_kind=OAI, options=options), call)
 
 
-async def _some_records(site: Site, fetcher: Fetcher, patience: TimeBudget, limit: int) -> SomeRecords:
+async def _some_records(
+    site: Site, fetcher: Fetcher, patience: TimeBudget, limit: int
+) -> tuple[list[ListedRecord], Finding | None]:
     listing = await OaiSource(site, fetcher, is_harvest=False).list_records(None, patience, full=True)
     records: list[ListedRecord] = []
     broken_off = None
@@ -137,7 +131,7 @@ async def _some_records(site: Site, fetcher: Fetcher, patience: TimeBudget, limi
                     break
     except ListIncomplete as error:
         broken_off = error.findings[0]
-    return SomeRecords(tuple(records[:limit]), broken_off)
+    return records[:limit], broken_off
 
 
 def base_urls_in_file(path: Path) -> tuple[str, ...]:

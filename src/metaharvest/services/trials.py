@@ -133,7 +133,6 @@ def place() -> Iterator[None]:
 
 
 def _waited() -> bool:
-    """Wait for a place; true if it was taken."""
     if not _queue.acquire(blocking=False):
         return False
     try:
@@ -325,7 +324,6 @@ def _named(finding: TrialFinding, path: Path, name: str) -> TrialFinding:
 
 
 def _list_report(content: bytes, name: str) -> TrialReport:
-    """The report about a list alone."""
     with tempfile.TemporaryDirectory(prefix="metaharvest-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "harvest-list.xml"
         path.write_bytes(content)

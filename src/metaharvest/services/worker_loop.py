@@ -299,7 +299,6 @@ class WorkerLoop:
                 del self._slices[claim.job_id]
 
     def _run_of(self, claim: Claim) -> RunOfWorkers | None:
-        """The run of a job; None if it has ended."""
         with self._harvester.reading() as session:
             run = session.get(HarvestRun, claim.run_id)
             is_open = run is not None and run.status == RunStatus.RUNNING.value
@@ -307,7 +306,6 @@ class WorkerLoop:
 
     @property
     def _places(self) -> int:
-        """The number of jobs at a time."""
         return self._harvester.settings.workers.jobs
 
     @property
@@ -338,7 +336,6 @@ class WorkerLoop:
         return claims.claim(session, self._process.name, kinds, min(room, workers.share(session, len(held))), held)
 
     def _claim_by(self, choose: Callable[[Session], list[Claim]]) -> list[Claim]:
-        """Claim the jobs that `choose` claims: they have started."""
         for _ in range(_CLAIM_TRIES):
             try:
                 with self._harvester.writing() as session:
@@ -401,7 +398,6 @@ class WorkerLoop:
             return claims.to_end(session, held) | lost
 
     def _note_runs(self, run_ids: Collection[int | None]) -> None:
-        """Note that these runs go on."""
         alive = update(HarvestRun).where(HarvestRun.run_id.in_(run_ids)).values(heartbeat_at=self._harvester.now())
         with self._harvester.writing() as session:
             session.execute(alive)

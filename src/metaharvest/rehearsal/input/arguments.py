@@ -247,7 +247,6 @@ def _opened_pipe(path: Path) -> BinaryIO:
 
 
 def _kind(path: Path) -> int | None:
-    """The mode of a file; None if there is none."""
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -262,7 +261,6 @@ def _absolute(path: Path) -> Path:
 
 
 def _local_file(path: Path, shown: str = "") -> LocalFile:
-    """A file with its root element, as far as it can be read."""
     absolute = _absolute(path)
     try:
         with open_file(path) as file:
@@ -350,7 +348,6 @@ def _documents_of(folder: _Folder, listed: set[Path], found: _Found) -> Iterable
 
 
 def _given_list(file: LocalFile, found: _Found) -> GivenList:
-    """The list in a file, with its documents that are in the given folders."""
     entries = _entries_of(file)
     for folder in found.folders:
         base, found_files = listed_files(entries, folder.files)

@@ -173,7 +173,6 @@ class GivenSource:
         return replace(fetched, findings=(*fetched.findings, *self._memory.findings(fetched)))
 
     def _remember(self, path: Path) -> None:
-        """Keep the memory that the list in this file has of its documents."""
         if not isinstance(self._given, GivenDocuments):
             with suppress(OSError):
                 if known := remembered(read_file(path, _LARGEST_LIST)):
