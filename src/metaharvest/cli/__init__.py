@@ -234,18 +234,14 @@ def _what_to_do_first(invocation: Invocation) -> str:
 def _log_to_stderr(arguments: Sequence[str]) -> None:
     """Write the log of the program to stderr; as JSON, with all other output there, if that is requested."""
     to_stderr = logging.StreamHandler(sys.stderr)
-    to_stderr.addFilter(_is_no_interruption)
+    # A library logs a Ctrl-C while it was closing something, and raises it, too.
+    to_stderr.addFilter(lambda record: not (record.exc_info and record.exc_info[0] is KeyboardInterrupt))
     to_stderr.setFormatter(MaskingFormatter("%(levelname)s %(name)s: %(message)s"))
     if json_lines.are_asked_for(arguments):
         formatter = json_lines.json_formatter()
         to_stderr.setFormatter(formatter)
         sys.stderr = json_lines.JsonLines(sys.stderr, formatter)
     logging.basicConfig(handlers=[to_stderr], level=logging.WARNING)
-
-
-def _is_no_interruption(record: logging.LogRecord) -> bool:
-    """False for a library's log record about a Ctrl-C while it was closing something: the library raises that, too."""
-    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
 
 
 def main(
@@ -299,7 +295,9 @@ def _exit_code(arguments: list[str], invocation: Callable[[Path | None], Invocat
     """
     try:
         with handled(signal.default_int_handler, signal.SIGTERM):
-            return _run(arguments, invocation)
+            _require_text(arguments)
+            returned = cli(arguments, prog_name="metaharvest", standalone_mode=False, obj=invocation)
+            return returned if isinstance(returned, int) else 0
     except click.ClickException as error:
         if json_lines.are_asked_for(arguments):
             print_failure(error.format_message())
@@ -336,12 +334,6 @@ def _print_error_object(arguments: Sequence[str], error: BaseException, exit_cod
             kind = next((name for kinds, name in _KINDS if isinstance(error, kinds)), "unexpected")
             print_json({"error": {"kind": kind, "message": message, "exit_code": exit_code}})
     return exit_code
-
-
-def _run(arguments: list[str], invocation: Callable[[Path | None], Invocation]) -> int:
-    _require_text(arguments)
-    returned = cli(arguments, prog_name="metaharvest", standalone_mode=False, obj=invocation)
-    return returned if isinstance(returned, int) else 0
 
 
 def _require_text(arguments: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -265,7 +265,7 @@ def _watch_for_changes(invocation: Invocation, arguments: Sequence[str], how: Ch
     interrupted.
     """
     with (
-        handled(_stop, signal.SIGTERM),
+        handled(signal.default_int_handler, signal.SIGTERM),
         tempfile.TemporaryDirectory(prefix="metaharvest-", ignore_cleanup_errors=True) as folder,
     ):
         copies = services.check_report.Copies(Path(folder), reused=True)
@@ -276,10 +276,6 @@ def _watch_for_changes(invocation: Invocation, arguments: Sequence[str], how: Ch
                 watched.check_again(changed, stop)
         click.echo("Stopped.", err=True)
         return 0
-
-
-def _stop(_number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 class _Watched:

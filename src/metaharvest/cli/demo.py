@@ -70,7 +70,9 @@ def command(_invocation: Invocation, nights: int, folder: Path | None, workers: 
     url = f"http://{_HOST}:{port}" if serve and port else ""
     with new_installation(folder, url, BROKER if workers else "") as harvester:
         if workers:
-            _require_broker(harvester)
+            from metaharvest.workers.broker import application, wake
+
+            wake(application(harvester))  # with a broker that cannot be used, nothing begins
         first_night = harvester.today() - timedelta(days=nights - 1)
         with SampleNetwork() as network:
             register_samples(harvester, network, first_night)
@@ -167,13 +169,6 @@ def _show_pipeline(harvester: services.harvester.Harvester, network: SampleNetwo
             print_line(f"{pair.answer}: {other.title} ({other.year}). {pair.reason}", indent=2)
         for each in search.recommend(document_id, 2):
             print_line(f"related: {each['title']} ({each['year']}). Both have: {', '.join(each['shares'])}", indent=2)
-
-
-def _require_broker(harvester: services.harvester.Harvester) -> None:
-    """Raises MetaharvestError if the broker cannot be used."""
-    from metaharvest.workers.broker import application, wake
-
-    wake(application(harvester))
 
 
 def _harvest_by_workers(harvester: services.harvester.Harvester, folder: Path) -> None:

@@ -17,6 +17,7 @@ from metaharvest.cli.printing import (
     print_for_program,
     print_json,
     print_table,
+    took,
 )
 from metaharvest.model.values import frozen
 from metaharvest.text import counted
@@ -89,9 +90,7 @@ def figures_command(invocation: Invocation, period: _Period, per: str | None, fo
 
 
 def _figure_row(each: queries.figures.Figures) -> list[object]:
-    from metaharvest.reports.phrasing import duration
-
-    shown = {**asdict(each), "took_seconds": duration(each.took_seconds)}
+    shown = {**asdict(each), "took_seconds": took(each.took_seconds)}
     return [f"{value:,}" if isinstance(value := shown[name], int) else value for name in _COLUMNS]
 
 
@@ -106,8 +105,6 @@ def _period_in_words(found: queries.figures.Figures | queries.figures.YearFigure
 
 
 def _figures_in_words(each: queries.figures.Figures) -> dict[str, object]:
-    from metaharvest.reports.phrasing import duration
-
     return {
         **_period_in_words(each),
         "documents new": f"{each.inserted:,}",
@@ -115,7 +112,7 @@ def _figures_in_words(each: queries.figures.Figures) -> dict[str, object]:
         "documents deleted": f"{each.deleted:,}",
         "documents failing": f"{each.failing:,}",
         "bytes that went in": f"{each.bytes:,}",
-        "time of the harvests": duration(each.took_seconds),
+        "time of the harvests": took(each.took_seconds),
         "last success": each.last_success or "none",
     }
 

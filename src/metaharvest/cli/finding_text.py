@@ -75,7 +75,8 @@ class FindingPrinter:
         self._print(Text(one_line(text, _MESSAGE), style=style))
 
     def _source(self, file: Path | None, finding: Finding) -> None:
-        line = source_line(file, finding, self._room)
+        room = 120 if self._is_plain else max(20, self.console.width - 11)
+        line = source_line(file, finding, room)
         if line is None:
             if finding.excerpt and finding.rule != TRACEBACK_RULE:
                 excerpt = one_line(clean(finding.excerpt), _EXCERPT)
@@ -83,10 +84,6 @@ class FindingPrinter:
             return
         self._print(Text().append(f"{line.number:>6} | ", style="dim").append(line.text))
         self._print(Text().append(f"{'| ':>9}", style="dim").append(" " * line.before + "^", style="bold red"))
-
-    @property
-    def _room(self) -> int:
-        return 120 if self._is_plain else max(20, self.console.width - 11)
 
     def _print(self, text: Text, indent: int = 0) -> None:
         space = Text(" " * indent)

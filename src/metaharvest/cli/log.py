@@ -69,7 +69,10 @@ def log_command(invocation: Invocation, /, form: OutputForm, unchanged: bool, **
 
     given = queries.log.LogFilter(**options)
     of_documents = form is OutputForm.CSV and _is_of_documents(given)
-    _check_options(given)
+    if given.run_id is not None and given.site_run_id is not None:
+        raise click.UsageError("--site-run already says which run: leave out --run.")
+    if given.since is not None and given.until is not None and given.since > given.until:
+        raise click.UsageError(f"--since {given.since} is after --until {given.until}: no day is in between.")
     if unchanged and not of_documents:
         raise click.UsageError(
             "--all goes with --csv and --site-run (or --site), without a filter: it lists unchanged documents too."
@@ -94,13 +97,6 @@ def _is_of_documents(given: queries.log.LogFilter) -> bool:
     """True if a table has the documents of a site run: the table that the site's contacts got."""
     narrowed = (given.document, given.rule, given.since, given.until, given.level, given.limit)
     return (given.site_run_id is not None or given.site is not None) and all(each is None for each in narrowed)
-
-
-def _check_options(given: queries.log.LogFilter) -> None:
-    if given.run_id is not None and given.site_run_id is not None:
-        raise click.UsageError("--site-run already says which run: leave out --run.")
-    if given.since is not None and given.until is not None and given.since > given.until:
-        raise click.UsageError(f"--since {given.since} is after --until {given.until}: no day is in between.")
 
 
 def _print_rows(session: Session, wanted: queries.log.LogFilter) -> None:

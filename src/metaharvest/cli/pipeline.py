@@ -50,7 +50,7 @@ def run(invocation: Invocation, names: tuple[str, ...], as_json: bool) -> int:
     with stop_on_signal() as stop, _shown_progress(invocation) as report:
         done = services.pipeline.run(invocation.harvester, names, stops=stop.is_set, report=report)
     if as_json:
-        print_json([_totals(each) for each in done])
+        print_json([{"stage": each.stage, **_states(each), "seconds": round(each.seconds, 3)} for each in done])
     else:
         print_totals(done)
     return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.DONE
@@ -149,7 +149,7 @@ def _print_record(record: queries.pipeline.PipelineRecord) -> None:
     rows = [
         [
             *(each.stage, each.done_documents, each.waiting_documents, each.failed_documents, each.skipped_documents),
-            _rate(each.per_minute),
+            "" if each.per_minute is None else f"{each.per_minute:,.0f}",
             _left(each),
         ]
         for each in record.stages
@@ -163,10 +163,6 @@ def _print_record(record: queries.pipeline.PipelineRecord) -> None:
         print_line(f"{each.stage}: {counted(each.number_of_documents, 'document')} failed by {each.rule}{again}.")
     if record.failures:
         print_line(f"{todo('pipeline.failures')} lists them.")
-
-
-def _rate(per_minute: float | None) -> str:
-    return "" if per_minute is None else f"{per_minute:,.0f}"
 
 
 def _left(stage: queries.pipeline.StageRecord) -> str:
@@ -183,10 +179,6 @@ def print_totals(done: Sequence[services.pipeline.StageTotals]) -> None:
         print_table(["stage", "done", "nothing to do", "failed", "gone"], rows)
     else:
         click.echo("Nothing waited.")
-
-
-def _totals(totals: services.pipeline.StageTotals) -> dict[str, object]:
-    return {"stage": totals.stage, **_states(totals), "seconds": round(totals.seconds, 3)}
 
 
 def _states(totals: services.pipeline.StageTotals) -> dict[str, int]:
@@ -298,9 +290,8 @@ def _print_work(found: queries.works.WorkRecord) -> None:
 
 
 def _pair_row(pair: queries.works.PairLine) -> list[object]:
-    if pair.decided is None:
-        return [pair.first.document_id, pair.second.document_id, pair.answer, pair.reason]
-    return [pair.first.document_id, pair.second.document_id, pair.decided, _decision(pair)]
+    answer = [pair.answer, pair.reason] if pair.decided is None else [pair.decided, _decision(pair)]
+    return [pair.first.document_id, pair.second.document_id, *answer]
 
 
 def _decision(pair: queries.works.PairLine) -> str:

@@ -94,6 +94,13 @@ def stamp(moment: datetime | None) -> str:
     return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
 
+def took(seconds: float | None) -> str:
+    """A number of seconds in words; empty if it is unknown."""
+    from metaharvest.reports.phrasing import duration
+
+    return "" if seconds is None else duration(seconds)
+
+
 def cell_text(value: object) -> str:
     """A value in a cell of a table."""
     if isinstance(value, bool):

@@ -91,7 +91,8 @@ def show(invocation: Invocation, report_id: int, form: str) -> None:
         return
     print_fields({"Subject": report.subject, "Date": message["Date"], "From": message["From"]})
     for delivery in report.deliveries:
-        click.echo(_delivery_line(delivery))
+        reason = f": {one_line(delivery.last_error, 1000)}" if delivery.last_error else ""
+        click.echo(f"To       {one_line(delivery.recipient)} ({_STATES[delivery.status]}{reason})")
     click.echo(clean(f"\n{_part(message, 'plain')}"))
 
 
@@ -130,7 +131,9 @@ def resend(
     else:
         if since is not None:
             raise click.UsageError("--since goes with --state refused.")
-        again = _queue_one(invocation, report_id, to)
+        for address in services.reports.resend(invocation.harvester, report_id, to).former:
+            click.echo(clean(f"{address} no longer gets these reports. --to sends this one anyway."))
+        again = f"Report {report_id} is"
     if not again:
         return 0
     try:
@@ -138,13 +141,6 @@ def resend(
     except LockHeld:
         click.echo(f"{again} in the outbox again; the run that is under way hands it over.")
         return 0
-
-
-def _queue_one(invocation: Invocation, report_id: int, to: tuple[str, ...]) -> str:
-    resent = services.reports.resend(invocation.harvester, report_id, to)
-    for address in resent.former:
-        click.echo(clean(f"{address} no longer gets these reports. --to sends this one anyway."))
-    return f"Report {report_id} is"
 
 
 def _queue_refused(invocation: Invocation, since: date | None) -> str:
@@ -269,11 +265,6 @@ def _summary(deliveries: Sequence[queries.outbox.Delivery]) -> str:
     """`2 sent, 1 refused`; `to nobody` if there is no recipient."""
     states = [delivery.status for delivery in deliveries]
     return ", ".join(f"{states.count(key)} {word}" for key, word in _STATES.items() if key in states) or "to nobody"
-
-
-def _delivery_line(delivery: queries.outbox.Delivery) -> str:
-    reason = f": {one_line(delivery.last_error, 1000)}" if delivery.last_error else ""
-    return f"To       {one_line(delivery.recipient)} ({_STATES[delivery.status]}{reason})"
 
 
 def _part(message: EmailMessage, kind: str) -> str:

@@ -32,6 +32,7 @@ from metaharvest.cli.printing import (
     print_table,
     stamp,
     table_options,
+    took,
     wide_option,
 )
 from metaharvest.cli.requests import print_asked
@@ -153,10 +154,10 @@ def remove(invocation: Invocation, run_id: int, reason: str | None, yes: bool) -
 
 def _print_live(run: queries.live.LiveRun) -> None:
     from metaharvest.model.requests import LivePhase
-    from metaharvest.reports.phrasing import duration, rate
+    from metaharvest.reports.phrasing import rate
 
-    left = "" if run.seconds_left is None else f", about {duration(run.seconds_left)} left"
-    began = f"Run {run.run_id} ({run.harvest_date}) is under way for {duration(run.seconds)}{left}"
+    left = "" if run.seconds_left is None else f", about {took(run.seconds_left)} left"
+    began = f"Run {run.run_id} ({run.harvest_date}) is under way for {took(run.seconds)}{left}"
     errors = f", {counted(run.errors, 'error')}" if run.listed else ""
     print_line(f"{began}: {run.so_far}{errors}.")
     if run.is_silent:
@@ -170,7 +171,7 @@ def _print_live(run: queries.live.LiveRun) -> None:
         [
             *(site.site, "stops" if site.stops else site.phase, site.listed, site.done, site.errors or ""),
             rate(site.documents_per_second) if site.documents_per_second else "",
-            *(duration(site.seconds), "" if site.seconds_left is None else duration(site.seconds_left)),
+            *(took(site.seconds), took(site.seconds_left)),
         ]
         for site in run.sites
         if site.phase not in (LivePhase.ENDED, LivePhase.WAITING)
@@ -199,11 +200,10 @@ def _failing_now(session: Session, today: date) -> list[str]:
 
 
 def _trend_row(site: queries.runs.SiteRunRecord) -> list[object]:
-    from metaharvest.reports.phrasing import PHASES, duration, phases
+    from metaharvest.reports.phrasing import PHASES, phases
 
-    took = "" if site.took_seconds is None else duration(site.took_seconds)
-    seconds = {name: getattr(site, name) for name in PHASES}
-    return [site.site, site.failing or "", queries.trends.in_words(site.trend), took, phases(seconds, "its server")]
+    where = phases({name: getattr(site, name) for name in PHASES}, "its server")
+    return [site.site, site.failing or "", queries.trends.in_words(site.trend), took(site.took_seconds), where]
 
 
 def _fields(record: queries.runs.RunRecord) -> dict[str, object]:
@@ -211,7 +211,7 @@ def _fields(record: queries.runs.RunRecord) -> dict[str, object]:
     return {
         "started": f"{stamp(record.started_at)} UTC",
         "ended": f"{stamp(record.ended_at)} UTC" if record.ended_at else "not yet",
-        "took": services.json_documents.took_in_words(record),
+        "took": took(record.took_seconds),
         "host": f"{record.host}, process {record.pid}",
         "documents": ", ".join(f"{getattr(totals, name):,} {name}" for name in _COUNTS),
     }

@@ -75,14 +75,18 @@ def import_sites(invocation: Invocation, file: Path, dry_run: bool, allow_duplic
     )
     done = imported.changes
     if as_json:
-        print_json({"dry_run": dry_run, "imported": [_change_mapping(change) for change in done]})
+        mappings = [
+            {"site": each.name, "verdict": each.verdict, "changes": list(map(": ".join, _changes(each)))}
+            for each in done
+        ]
+        print_json({"dry_run": dry_run, "imported": mappings})
         return
     for change in done:
         if change.verdict == "unchanged":
             continue
         print_line(f"{change.name}: {change.verdict}.")
-        for name, (before, after) in change.changes.items():
-            click.echo(clean(f"  {name.replace('_', ' ')}: {_shown(before)} -> {_shown(after)}"))
+        for name, values in _changes(change):
+            click.echo(clean(f"  {name.replace('_', ' ')}: {values}"))
         if change.lost_login:
             click.echo(LOST_LOGIN)
     counts = {verdict: sum(each.verdict == verdict for each in done) for verdict in ("added", "changed", "unchanged")}
@@ -106,12 +110,8 @@ def _content(file: Path) -> bytes:
         return read_file(file, services.schedule_files.MOST_BYTES)
 
 
-def _change_mapping(change: services.schedule_files.SiteChange) -> dict[str, object]:
-    return {
-        "site": change.name,
-        "verdict": change.verdict,
-        "changes": [f"{name}: {_shown(before)} -> {_shown(after)}" for name, (before, after) in change.changes.items()],
-    }
+def _changes(change: services.schedule_files.SiteChange) -> Iterable[tuple[str, str]]:
+    return ((name, f"{_shown(before)} -> {_shown(after)}") for name, (before, after) in change.changes.items())
 
 
 def _shown(value: object) -> str:

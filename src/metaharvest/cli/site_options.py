@@ -73,8 +73,6 @@ def _days(text: str) -> int | str:
 
 
 _SEVERAL_SETS = ". May be repeated: each set is a site of its own, called NAME-SPEC"
-
-
 _one_set = one_of("a site has one set: register another site for each of the others, by `sites add`.")
 
 

@@ -18,6 +18,7 @@ from metaharvest.cli.printing import (
     print_line,
     print_table,
     table_options,
+    took,
     wide_option,
 )
 from metaharvest.cli.requests import print_asked
@@ -366,7 +367,7 @@ def _print_harvests(invocation: Invocation, site: queries.sites.RegisteredSite) 
         [
             *(each.run_id, each.harvest_date, queries.trends.status_in_words(each.status, each.rehearsal)),
             *("-" if each.listed is None else each.listed, each.inserted, each.updated, each.unchanged),
-            *(each.failing, each.warnings, _took(each.took_seconds)),
+            *(each.failing, each.warnings, took(each.took_seconds)),
         ]
         for each in site.trend
     ]
@@ -383,14 +384,8 @@ def _in_words(site: queries.sites.RegisteredSite) -> dict[str, object]:
         "last_status": f"{site.last_status or 'none'}{rehearsed}",
         "failing": site.failing or "",
         "trend": queries.trends.in_words(site.trend),
-        "took": _took(site.took_seconds),
+        "took": took(site.took_seconds),
     }
-
-
-def _took(seconds: float | None) -> str:
-    from metaharvest.reports.phrasing import duration
-
-    return "" if seconds is None else duration(seconds)
 
 
 def _print_failure(site: queries.sites.RegisteredSite) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from metaharvest.config.settings import Settings
 from metaharvest.model import Finding
-from metaharvest.model.values import frozen
 from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, Places
 from metaharvest.reports import phrasing
 from metaharvest.reports.findings import MAX_MESSAGE, FindingGroup, FindingLine, with_shared
-from metaharvest.reports.parts import TableNote, Total
+from metaharvest.reports.parts import TableNote
 from metaharvest.reports.render import render_page
 from metaharvest.reports.source_lines import source_line
 from metaharvest.rules import title_of
@@ -18,26 +18,6 @@ from metaharvest.text import one_line
 
 _TONES = ("bad", "doubtful", "good")
 _ROOM = 66
-
-
-@frozen
-class _PagePart:
-    name: str
-    sentence: str
-    tone: str
-    totals: tuple[Total, ...]
-    groups: tuple[FindingGroup, ...]
-
-
-@frozen
-class _Page:
-    above: str
-    title: str
-    story: str
-    tone: str
-    parts: tuple[_PagePart, ...]
-    notes: Sequence[str]
-    table: TableNote
 
 
 def page(
@@ -49,13 +29,20 @@ def page(
     day: str,
 ) -> str:
     """The page; `story` is the result of the whole, `notes` are sentences at its end. Raises TemplateError."""
-    parts = tuple(_page_part(part, documents, places, settings.reports.lines_per_group) for part, documents in found)
-    tone = min((part.tone for part in parts), key=_TONES.index, default="good")
-    table = TableNote("", "in the table that --csv prints")
-    return render_page("check/page.html", _Page(day, "Rehearsal", story, tone, parts, notes, table), settings)
+    parts = [_page_part(part, documents, places, settings.reports.lines_per_group) for part, documents in found]
+    view = {
+        "above": day,
+        "title": "Rehearsal",
+        "story": story,
+        "tone": min((part["tone"] for part in parts), key=_TONES.index, default="good"),
+        "parts": parts,
+        "notes": notes,
+        "table": TableNote("", "in the table that --csv prints"),
+    }
+    return render_page("check/page.html", view, settings)
 
 
-def _page_part(part: CheckedPart, documents: Iterable[CheckedDocument], places: Places, most: int) -> _PagePart:
+def _page_part(part: CheckedPart, documents: Iterable[CheckedDocument], places: Places, most: int) -> dict[str, Any]:
     groups: dict[tuple[bool, str], tuple[list[FindingLine], list[int]]] = {}
     for document in documents:
         for finding in document.reported_findings:
@@ -63,13 +50,13 @@ def _page_part(part: CheckedPart, documents: Iterable[CheckedDocument], places: 
             count[0] += 1
             if len(lines) < most:
                 lines.append(_line(part, document, finding, places))
-    return _PagePart(
-        part.name.shown,
-        part.sentence,
-        phrasing.site_tone(part.status, part.counts),
-        phrasing.totals_of(part.listed, part.counts, part.warnings),
-        tuple(_groups(groups)),
-    )
+    return {
+        "name": part.name.shown,
+        "sentence": part.sentence,
+        "tone": phrasing.site_tone(part.status, part.counts),
+        "totals": phrasing.totals_of(part.listed, part.counts, part.warnings),
+        "groups": tuple(_groups(groups)),
+    }
 
 
 def _groups(found: dict[tuple[bool, str], tuple[list[FindingLine], list[int]]]) -> Iterator[FindingGroup]:

@@ -34,7 +34,8 @@ def site_document(site: RegisteredSite) -> dict[str, object]:
 def run_row(record: RunRecord | RunSummary) -> dict[str, object]:
     """A run in a list, with its totals."""
     dates = {name: getattr(record, name) for name in ("run_id", "harvest_date", "started_at", "ended_at")}
-    took = {"took": took_in_words(record), "took_seconds": record.took_seconds}
+    seconds = record.took_seconds
+    took = {"took": "" if seconds is None else duration(seconds), "took_seconds": seconds}
     return {**dates, **took, "status": record.status, "rehearsal": record.is_rehearsal, **asdict(record.totals)}
 
 
@@ -43,11 +44,6 @@ def run_document(session: Session, record: RunRecord) -> dict[str, object]:
     whole = with_trends(session, record)
     sites = [{**as_mapping(site), "trend": site.trend} for site in whole.sites]
     return {**as_mapping(whole), "sites": sites, "totals": whole.totals}
-
-
-def took_in_words(record: RunRecord | RunSummary) -> str:
-    """The time of a run; empty if it has not ended."""
-    return "" if record.took_seconds is None else duration(record.took_seconds)
 
 
 def registration_document(found: Registration) -> dict[str, object]:
