@@ -153,7 +153,7 @@ class WorkerLoop:
             require_current(self._harvester.engine)
             self._give_back_left()
             room = 1 if self._is_careful else self._places
-            claimed, self._next = self._next or self._claim_first(room), []
+            claimed, self._next = self._next or self._claim(room, suspect_first=True), []
             if not claimed:
                 return self._tick()
             try:
@@ -187,19 +187,16 @@ class WorkerLoop:
         left = []
         while not self._left.empty():
             left.append(self._left.get())
-
-        def give_all_back() -> None:
-            try:
-                with self._harvester.writing() as session:
-                    for claim, performed in left:
-                        give_back(session, claim, performed)
-            except DatabaseError:
-                for each in left:
-                    self._left.put(each)
-                raise
-
-        if left:
-            self._unless_away(give_all_back)
+        if not left:
+            return
+        try:
+            with self._harvester.writing() as session:
+                for claim, performed in left:
+                    give_back(session, claim, performed)
+        except DatabaseError as error:
+            log.warning("%s", error)
+            for each in left:
+                self._left.put(each)
 
     def _forget_job(self, claim: Claim) -> None:
         self._held.remove(claim)
@@ -313,33 +310,19 @@ class WorkerLoop:
         """True after sessions in a row with an outage: the next one has one job, which may be the reason."""
         return self._outages >= _CAREFUL_AFTER
 
-    def _claim_first(self, room: int) -> list[Claim]:
-        """Claim a job with which workers have died; without one, this worker's share of the jobs, at most `room`.
+    def _claim(self, room: int, *, suspect_first: bool = False) -> list[Claim]:
+        """Claim this worker's share of the jobs that wait, at most `room`: they have started.
 
-        This worker has no other job, but some may still end.
+        `suspect_first`: a job with which workers have died comes first, and alone. Then this worker has no other job,
+        but some may still end.
         """
         name, kinds, held = self._process.name, JOBS.names(), self._held.numbers()
-        return self._claim_by(
-            lambda session: (
-                claims.claim_suspect(session, name, kinds, held) or self._claim_share(session, room, kinds, held)
-            )
-        )
-
-    def _claim(self, room: int) -> list[Claim]:
-        """Claim this worker's share of the jobs that wait, at most `room`."""
-        if room <= 0:
-            return []
-        kinds, held = JOBS.names(), self._held.numbers()
-        return self._claim_by(lambda session: self._claim_share(session, room, kinds, held))
-
-    def _claim_share(self, session: Session, room: int, kinds: Collection[str], held: Collection[int]) -> list[Claim]:
-        return claims.claim(session, self._process.name, kinds, min(room, workers.share(session, len(held))), held)
-
-    def _claim_by(self, choose: Callable[[Session], list[Claim]]) -> list[Claim]:
-        for _ in range(_CLAIM_TRIES):
+        for _ in range(_CLAIM_TRIES if room > 0 else 0):
             try:
                 with self._harvester.writing() as session:
-                    found = choose(session)
+                    found = claims.claim_suspect(session, name, kinds, held) if suspect_first else []
+                    share = 0 if found else min(room, workers.share(session, len(held)))
+                    found = found or claims.claim(session, name, kinds, share, held)
                     workers.note_steps(session, [(each, Step.STARTED, "") for each in found], self._harvester.now())
             except DatabaseError as error:
                 # Another worker took a job of the same host at this moment.

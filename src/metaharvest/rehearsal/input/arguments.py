@@ -24,7 +24,7 @@ from metaharvest.model import Finding, ListedDocument
 from metaharvest.model.values import frozen
 from metaharvest.publishing.contents import FolderOptions, choose, read_folder
 from metaharvest.publishing.folder import FolderContents
-from metaharvest.rehearsal.input.listed_files import FolderFile, listed_files
+from metaharvest.rehearsal.input.listed_files import FolderFiles, listed_files
 from metaharvest.sources.harvest_list.source import read_list
 from metaharvest.sources.roots import Root, read_root
 from metaharvest.text import counted, one_line
@@ -132,10 +132,10 @@ class _Folder:
     contents: FolderContents
 
     @property
-    def files(self) -> list[FolderFile]:
+    def files(self) -> FolderFiles:
         """Its documents, and other files that a list may name."""
-        known = [FolderFile(each.file, each.document_id, each.revision) for each in self.contents.documents]
-        return [*known, *map(FolderFile, self.contents.refused)]
+        known = {each.file: (each.document_id, each.revision) for each in self.contents.documents}
+        return known | dict.fromkeys(self.contents.refused, ("", None))
 
 
 @dataclass(slots=True)

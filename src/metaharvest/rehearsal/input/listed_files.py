@@ -8,31 +8,23 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
 from metaharvest.fetch.local_files import is_file_url
 from metaharvest.model import ListedDocument
-from metaharvest.model.values import frozen
 from metaharvest.publishing.naming import BaseUrl
 
 _MOST_PARTS = 6
 """The depth of folders in which the files of a list are searched."""
 
 
-@frozen
-class FolderFile:
-    """A file by its path below a folder, and its document id and revision if known."""
-
-    file: str
-    document_id: str = ""
-    revision: int | None = None
+FolderFiles = Mapping[str, tuple[str, int | None]]
+"""The document id, "" if unknown, and the revision, if known, of each file, by its path below a folder."""
 
 
-def listed_files(
-    entries: Sequence[ListedDocument], files: Sequence[FolderFile]
-) -> tuple[BaseUrl | None, dict[str, str]]:
+def listed_files(entries: Sequence[ListedDocument], files: FolderFiles) -> tuple[BaseUrl | None, dict[str, str]]:
     """The folder's address on the web, None if unknown; and by URL the files that are documents of the list.
 
     They are found by URL, or else by docid.
@@ -40,37 +32,31 @@ def listed_files(
     on_web = [entry for entry in entries if not is_file_url(entry.url)]
     by_url = {entry.url: entry for entry in on_web}
     base = base_of(on_web, files)
-    found: dict[str, str] = {}
-    left: list[FolderFile] = []
-    for each in files:
-        url = base.url_of(each.file) if base else ""
-        if url in by_url:
-            found[url] = each.file
-        else:
-            left.append(each)
+    found = {url: file for file in files if base and (url := base.url_of(file)) in by_url}
+    at_url = set(found.values())
     by_id: defaultdict[str, dict[int, str]] = defaultdict(dict)
     for entry in on_web:
         if entry.url not in found:
             by_id[entry.document_id].setdefault(entry.revision, entry.url)
-    for each in left:
-        urls = by_id.get(each.document_id)
-        if each.document_id and urls:
-            revision = each.revision if each.revision in urls else max(urls)
-            found[urls.pop(revision)] = each.file
+    for file in [each for each in files if each not in at_url]:
+        document_id, revision = files[file]
+        urls = by_id.get(document_id)
+        if document_id and urls:
+            found[urls.pop(revision if revision in urls else max(urls))] = file
     return base, found
 
 
-def base_of(entries: Iterable[ListedDocument], files: Iterable[FolderFile]) -> BaseUrl | None:
+def base_of(entries: Iterable[ListedDocument], files: FolderFiles) -> BaseUrl | None:
     """The folder's address on the web: the beginning of the URLs of most files whose docid is in the list."""
     by_name: defaultdict[str, list[ListedDocument]] = defaultdict(list)
     for entry in entries:
         by_name[_last_part(entry.url)].append(entry)
     numbers: Counter[str] = Counter()
-    for each in files:
-        path = quote(os.fsencode(each.file))
+    for file, (document_id, _) in files.items():
+        path = quote(os.fsencode(file))
         for entry in by_name.get(_last_part(path), ()):
             front = entry.url.removesuffix(path)
-            is_same = each.document_id in ("", entry.document_id)
+            is_same = document_id in ("", entry.document_id)
             if front != entry.url and front.endswith(("/", "=", "?", "&")) and is_same:
                 numbers[front] += 1
     return BaseUrl(max(numbers, key=lambda front: (numbers[front], front))) if numbers else None

@@ -17,7 +17,6 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.model import FetchedDocument, Finding, Level, ListedDocument, ListVersion, OriginalColumns, Site
 from metaharvest.model.actions import Remedy, Todo, todo
-from metaharvest.model.values import frozen
 from metaharvest.publishing.documents import HarvestListInstead, NotListable, docid_in, read_document
 from metaharvest.publishing.entries import was_listed
 from metaharvest.publishing.list_file import Memory, remembered
@@ -32,31 +31,20 @@ from metaharvest.text import one_line
 _USUAL_NAME = "harvest-list.xml"
 
 
-@frozen
-class ListMemory:
-    """The memory of a list about its documents, by docid, and the action that raises revisions of changed ones."""
-
-    documents: dict[str, Memory]
-    build: Todo
-
-    def findings(self, fetched: FetchedDocument) -> tuple[Finding, ...]:
-        """A warning if the document is not the one that was listed under its docid."""
-        document = fetched.document
-        memory = self.documents.get(document.docid)
-        if memory is None or memory.sha256 == fetched.sha256:
-            return ()
-        if _is_accounted_for(fetched, memory):
-            return ()
-        message = (
-            f"{document.docid} was changed since it was listed, and its revision was not raised: a repository that has "
-            "it does not fetch it again."
-        )
-        remedy = Remedy("Raise its revision, in the list and in the packageId: {} does both.", self.build)
-        return (Finding("list.changed-content", message, remedy, Level.WARNING, line=document.line),)
+def _changed(document: ListedDocument, build: Todo) -> Finding:
+    """A warning: the document is not the one that was listed under its docid. `build` raises its revision."""
+    message = (
+        f"{document.docid} was changed since it was listed, and its revision was not raised: a repository that has "
+        "it does not fetch it again."
+    )
+    remedy = Remedy("Raise its revision, in the list and in the packageId: {} does both.", build)
+    return Finding("list.changed-content", message, remedy, Level.WARNING, line=document.line)
 
 
-def _is_accounted_for(fetched: FetchedDocument, memory: Memory) -> bool:
+def _is_accounted_for(fetched: FetchedDocument, memory: Memory | None) -> bool:
     """True if nothing changed, or if the packageId has a higher revision: another finding reports the latter."""
+    if memory is None or memory.sha256 == fetched.sha256:
+        return True
     try:
         eml = read_document(fetched.content)
         if was_listed(eml, memory):
@@ -135,7 +123,8 @@ class GivenSource:
         self._site = replace(site, file_folder=Path("/")) if is_local and not site.file_folder else site
         self._fetcher = fetcher
         self._copies = copies
-        self._memory: ListMemory | None = None
+        self._memories: dict[str, Memory] = {}
+        self._build: Todo | None = None
         # Documents of a long list are staged in a table, which drops these values.
         self._by_itself: dict[str, ListedDocument] = {}
         files = given.files if isinstance(given, GivenDocuments) else ()
@@ -168,15 +157,15 @@ class GivenSource:
         fetched = await self._fetched(document, patience)
         if isinstance(self._given, GivenList):
             fetched = replace(fetched, document=replace(fetched.document, list_file=self._given.shown))
-        if self._memory is None:
+        if self._build is None or _is_accounted_for(fetched, self._memories.get(document.docid)):
             return fetched
-        return replace(fetched, findings=(*fetched.findings, *self._memory.findings(fetched)))
+        return replace(fetched, findings=(*fetched.findings, _changed(fetched.document, self._build)))
 
     def _remember(self, path: Path) -> None:
         if not isinstance(self._given, GivenDocuments):
             with suppress(OSError):
                 if known := remembered(read_file(path, _LARGEST_LIST)):
-                    self._memory = ListMemory(known, build_of(self._given))
+                    self._memories, self._build = known, build_of(self._given)
 
     async def _fetched(self, document: ListedDocument, patience: float) -> FetchedDocument:
         document = self._by_itself.get(document.url, document)
