@@ -28,12 +28,12 @@ from metaharvest.queries.records import (
     docid,
     failing,
     findings_under,
+    row_of,
     would_be,
 )
 from metaharvest.queries.runs import no_such_run, site_number
 from metaharvest.queries.sites import last_names, site_names
 from metaharvest.queries.trends import READ_A_LIST, Harvest, harvests_of, newest_site_runs
-from metaharvest.text import LARGEST_ID
 
 CHANGES = ("newly_failing", "still_failing", "fixed", "inserted", "updated", "deleted")
 
@@ -183,7 +183,7 @@ def _ends_of(session: Session, first: int, second: int) -> tuple[ComparedRun, Co
 
 
 def _compared(session: Session, run_id: int) -> ComparedRun:
-    run = session.get(HarvestRun, run_id) if 0 <= run_id <= LARGEST_ID else None
+    run = row_of(session, HarvestRun, run_id)
     if run is None:
         raise no_such_run(run_id)
     return ComparedRun(run.run_id, run.harvest_date, run.status)

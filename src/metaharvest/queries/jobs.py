@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import func, select
@@ -18,7 +18,7 @@ from metaharvest.model import RunStatus
 from metaharvest.model.jobs import OPEN, JobState
 from metaharvest.model.mappings import record_of
 from metaharvest.model.values import frozen
-from metaharvest.text import LARGEST_ID
+from metaharvest.queries.records import equalities, row_of
 
 
 @frozen(kw_only=True)
@@ -93,27 +93,21 @@ class WorkerRecord:
 class JobFilter:
     """The selection of jobs; None or empty: any."""
 
-    states: Collection[JobState] = ()
-    kinds: Collection[str] = ()
+    states: Sequence[JobState] = ()
     run_id: int | None = None
 
 
 def jobs(session: Session, wanted: JobFilter, limit: int | None = None, after: int | None = None) -> list[JobRecord]:
     """The jobs, the newest first; the next page begins `after` the last job of this one."""
-    conditions = [] if after is None else [Job.job_id < after]
-    if wanted.states:
-        conditions.append(Job.state.in_([state.value for state in wanted.states]))
-    if wanted.kinds:
-        conditions.append(Job.kind.in_(wanted.kinds))
-    if wanted.run_id is not None:
-        conditions.append(Job.run_id == wanted.run_id)
+    conditions = equalities((Job.state, wanted.states), (Job.run_id, wanted.run_id))
+    conditions += [] if after is None else [Job.job_id < after]
     rows = select(Job).where(*conditions).order_by(Job.job_id.desc()).limit(limit)
     return [record_of(JobRecord, row) for row in session.scalars(rows)]
 
 
 def job_record(session: Session, job_id: int) -> JobRecord | None:
     """The job of this number; None if there is none."""
-    row = session.get(Job, job_id) if 0 <= job_id <= LARGEST_ID else None
+    row = row_of(session, Job, job_id)
     return None if row is None else record_of(JobRecord, row)
 
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
@@ -15,7 +15,9 @@ from metaharvest.database.models import Base, HarvestDetailLog, HarvestLog
 from metaharvest.database.statements import rows_with
 from metaharvest.model import ERROR_OUTCOMES, WOULD_BE, OutcomeKind
 from metaharvest.model.values import frozen
-from metaharvest.text import whole_number
+from metaharvest.text import LARGEST_ID, whole_number
+
+Row = TypeVar("Row", bound=Base)
 
 
 @frozen
@@ -55,8 +57,17 @@ def findings_under(session: Session, log_ids: Sequence[int]) -> dict[int, list[S
 
 
 def equalities(*wanted: tuple[InstrumentedAttribute[Any], Any]) -> list[ColumnElement[bool]]:
-    """For each column the condition that it has its wanted value; none if the wanted value is None."""
-    return [column == value for column, value in wanted if value is not None]
+    """For each column the condition that it has its wanted value, or one of several; none for None, or no values."""
+    return [
+        column.in_([*map(str, value)]) if isinstance(value, tuple | list) else column == value
+        for column, value in wanted
+        if value is not None and value not in ((), [])
+    ]
+
+
+def row_of(session: Session, table: type[Row], number: int) -> Row | None:
+    """The row with this number; None if there is none, also for a number that no database can have."""
+    return session.get(table, number) if 0 <= number <= LARGEST_ID else None
 
 
 def columns(table: type[Base], names: str) -> list[InstrumentedAttribute[Any]]:

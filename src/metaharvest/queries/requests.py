@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import select
@@ -13,7 +13,7 @@ from metaharvest.model import RunStatus
 from metaharvest.model.mappings import record_of
 from metaharvest.model.requests import OPEN, RequestKind, RequestState
 from metaharvest.model.values import frozen
-from metaharvest.text import LARGEST_ID
+from metaharvest.queries.records import equalities, row_of
 
 _DAEMON_SILENT_AFTER = timedelta(minutes=2)
 """A daemon that was not seen for this time has ended, or its machine has: it notes itself every half minute."""
@@ -49,8 +49,8 @@ class RequestFilter:
     """The selection of requests; None or empty: any."""
 
     site_id: int | None = None
-    kinds: Collection[RequestKind] = ()
-    states: Collection[RequestState] = ()
+    kinds: Sequence[RequestKind] = ()
+    states: Sequence[RequestState] = ()
 
 
 @frozen
@@ -67,13 +67,12 @@ def requests(
     session: Session, wanted: RequestFilter, limit: int | None = None, after: int | None = None
 ) -> list[RequestRecord]:
     """The requests, the newest first; the next page begins `after` the last request of this one."""
-    conditions = [] if after is None else [HarvestRequest.request_id < after]
-    if wanted.site_id is not None:
-        conditions.append(HarvestRequest.site_schedule_id == wanted.site_id)
-    if wanted.kinds:
-        conditions.append(HarvestRequest.kind.in_([kind.value for kind in wanted.kinds]))
-    if wanted.states:
-        conditions.append(HarvestRequest.state.in_([state.value for state in wanted.states]))
+    conditions = equalities(
+        (HarvestRequest.site_schedule_id, wanted.site_id),
+        (HarvestRequest.kind, wanted.kinds),
+        (HarvestRequest.state, wanted.states),
+    )
+    conditions += [] if after is None else [HarvestRequest.request_id < after]
     rows = select(HarvestRequest).where(*conditions).order_by(HarvestRequest.request_id.desc()).limit(limit)
     return [_record(row) for row in session.scalars(rows)]
 
@@ -85,7 +84,7 @@ def open_requests(session: Session, site_id: int | None = None) -> list[RequestR
 
 def request_record(session: Session, request_id: int) -> RequestRecord | None:
     """The request of this number; None if there is none."""
-    row = session.get(HarvestRequest, request_id) if 0 <= request_id <= LARGEST_ID else None
+    row = row_of(session, HarvestRequest, request_id)
     return None if row is None else _record(row)
 
 

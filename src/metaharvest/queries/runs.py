@@ -19,7 +19,7 @@ from metaharvest.errors import MetaharvestError
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, NOT_HARVESTED, OutcomeKind, RunStatus, SiteRunStatus
 from metaharvest.model.actions import todo
 from metaharvest.model.values import frozen
-from metaharvest.queries.records import FINDING, StoredFinding, columns, columns_for, failing
+from metaharvest.queries.records import FINDING, StoredFinding, columns, columns_for, failing, row_of
 from metaharvest.queries.sites import site_names
 from metaharvest.queries.trends import FailedSite, Harvest, failed_site_runs, seconds_between, trends
 from metaharvest.text import LARGEST_ID, some_of
@@ -107,8 +107,8 @@ class RunTotals:
 
 
 @frozen(kw_only=True)
-class _Run:
-    """The times of a run, and its status."""
+class RunSummary:
+    """A run with its totals, without its site runs. `is_rehearsal`: no site of the run had a target."""
 
     run_id: int
     harvest_date: date
@@ -116,6 +116,8 @@ class _Run:
     ended_at: datetime | None
     status: str
     heartbeat_at: datetime
+    totals: RunTotals
+    is_rehearsal: bool
 
     @property
     def took_seconds(self) -> float | None:
@@ -124,18 +126,13 @@ class _Run:
 
 
 @frozen(kw_only=True)
-class RunRecord(_Run):
+class RunRecord(RunSummary):
     """A run and its site runs in order. `targets_away`: the messages about targets that stopped answering."""
 
     host: str
     pid: int
     sites: tuple[SiteRunRecord, ...]
     targets_away: tuple[str, ...]
-
-    @property
-    def is_rehearsal(self) -> bool:
-        """True if no site of the run had a target: nothing was uploaded."""
-        return bool(self.sites) and all(site.rehearsal for site in self.sites)
 
     @property
     def failed_as_a_whole(self) -> bool:
@@ -152,35 +149,6 @@ class RunRecord(_Run):
     def took(self) -> timedelta | None:
         """The duration of the run; None if it has not ended."""
         return None if self.ended_at is None else self.ended_at - self.started_at
-
-    @property
-    def totals(self) -> RunTotals:
-        """The totals of its site runs."""
-
-        def counted(*kinds: OutcomeKind) -> int:
-            return sum(site.number(kind) for site in self.sites for kind in kinds)
-
-        return RunTotals(
-            sites=len({site.site_id for site in self.sites}),
-            failed=len({site.site_id for site in self.sites if site.status in NOT_HARVESTED}),
-            listed=sum(site.listed for site in self.sites),
-            inserted=counted(OutcomeKind.INSERTED),
-            updated=counted(OutcomeKind.UPDATED),
-            unchanged=counted(OutcomeKind.UNCHANGED),
-            attention=counted(*ATTENTION_OUTCOMES),
-            errors=counted(*ERROR_OUTCOMES),
-        )
-
-
-@frozen(kw_only=True)
-class RunSummary(_Run):
-    """A run with its totals, without its site runs. `inserted` to `errors` of the totals count documents.
-
-    `is_rehearsal`: no site of the run had a target.
-    """
-
-    totals: RunTotals
-    is_rehearsal: bool = False
 
 
 @frozen(kw_only=True)
@@ -233,24 +201,21 @@ def newest_runs(session: Session, limit: int) -> list[RunRecord]:
 
 
 def run_summaries(session: Session, limit: int, after: int | None = None) -> list[RunSummary]:
-    """The newest runs with their totals, which the database adds up; the next page begins `after` the last run."""
-    run, row = HarvestRun, HarvestSiteRun
-    query = select(*columns_for(RunSummary, run))
-    if after is not None:
-        query = query.where(run.run_id < after)
-    runs = session.execute(query.order_by(run.run_id.desc()).limit(limit)).all()
-    totals: dict[int, RunTotals] = {}
-    rehearsed = set[int]()
-    of_run = select(row.run_id, func.sum(case((row.rehearsal, 0), else_=1)), *_summed()).group_by(row.run_id)
-    for run_id, uploaded, *numbers in rows_with(session, of_run, row.run_id, [each.run_id for each in runs]):
-        totals[run_id] = RunTotals(*map(int, numbers))
-        if not uploaded:
-            rehearsed.add(run_id)
-    none = RunTotals(0, 0, 0, 0, 0, 0, 0, 0)
-    return [
-        RunSummary(**each._mapping, totals=totals.get(each.run_id, none), is_rehearsal=each.run_id in rehearsed)
-        for each in runs
-    ]
+    """The newest runs with their totals; the next page begins `after` the last run."""
+    query = select(*columns_for(RunSummary, HarvestRun)).order_by(HarvestRun.run_id.desc()).limit(limit)
+    runs = session.execute(query if after is None else query.where(HarvestRun.run_id < after)).all()
+    sums = _sums(session, [each.run_id for each in runs])
+    return [RunSummary(**each._mapping, **sums[each.run_id]) for each in runs]
+
+
+def _sums(session: Session, run_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """The `totals` of these runs, which the database adds up, and `is_rehearsal`, by run."""
+    row = HarvestSiteRun
+    found = {run_id: {"totals": RunTotals(0, 0, 0, 0, 0, 0, 0, 0), "is_rehearsal": False} for run_id in run_ids}
+    query = select(row.run_id, func.sum(case((row.rehearsal, 0), else_=1)), *_summed()).group_by(row.run_id)
+    for run_id, uploaded, *numbers in rows_with(session, query, row.run_id, run_ids):
+        found[run_id] = {"totals": RunTotals(*map(int, numbers)), "is_rehearsal": not uploaded}
+    return found
 
 
 def _summed() -> list[ColumnElement[int]]:
@@ -276,13 +241,13 @@ def is_imported(session: Session, run_id: int | None) -> bool:
 
 def require_run(session: Session, run_id: int) -> None:
     """Raises MetaharvestError if there is no such run."""
-    if not 0 <= run_id <= LARGEST_ID or session.get(HarvestRun, run_id) is None:
+    if row_of(session, HarvestRun, run_id) is None:
         raise no_such_run(run_id)
 
 
 def require_site_run(session: Session, site_run_id: int) -> None:
     """Raises MetaharvestError if there is no such site run."""
-    if not 0 <= site_run_id <= LARGEST_ID or session.get(HarvestSiteRun, site_run_id) is None:
+    if row_of(session, HarvestSiteRun, site_run_id) is None:
         raise MetaharvestError(f"There is no site run {site_run_id}. {todo('runs.show')} lists the site runs of a run.")
 
 
@@ -350,9 +315,14 @@ _RUNS = select(*columns_for(RunRecord, HarvestRun))
 def _with_sites(session: Session, statement: Select[Any]) -> list[RunRecord]:
     runs = session.execute(statement).all()
     numbers = [run.run_id for run in runs]
-    sites, away = _site_runs(session, numbers), targets_away(session, numbers)
+    sums, sites, away = _sums(session, numbers), _site_runs(session, numbers), _targets_away(session, numbers)
     return [
-        RunRecord(**run._mapping, sites=tuple(sites.get(run.run_id, ())), targets_away=tuple(away.get(run.run_id, ())))
+        RunRecord(
+            **run._mapping,
+            **sums[run.run_id],
+            sites=tuple(sites.get(run.run_id, ())),
+            targets_away=tuple(away.get(run.run_id, ())),
+        )
         for run in runs
     ]
 
@@ -366,7 +336,7 @@ def _site_runs(session: Session, run_ids: Sequence[int]) -> dict[int, list[SiteR
     return grouped((each.run_id, SiteRunRecord(**each._mapping)) for each in rows)
 
 
-def targets_away(session: Session, run_ids: Sequence[int]) -> dict[int, list[str]]:
+def _targets_away(session: Session, run_ids: Sequence[int]) -> dict[int, list[str]]:
     """By run, the messages about targets that stopped answering."""
     of_the_run = HarvestLog.site_run_id.is_(None), HarvestLog.harvest_operation_code == "TargetError"
     query = select(HarvestLog.run_id, HarvestLog.message).where(*of_the_run).order_by(HarvestLog.harvest_log_id)
