@@ -239,4 +239,4 @@ def _log_lines(log: services.schedule_files.ImportedLog, start: str) -> Iterable
 def _import_mapping(done: services.schedule_files.MetacatImport, dry_run: bool) -> dict[str, Any]:
     keys = "row=place site_schedule_id=schedule_id verdict=verdict.value site list_url changes reasons to_do"
     rows = [picked(row, keys) | {"site": row.site or None} for row in done.rows]
-    return {"dry_run": dry_run, "rows": rows, "totals": done.totals, "log": done.log and done.log.as_mapping}
+    return {"dry_run": dry_run, "rows": rows, "totals": done.totals, "log": done.log}

@@ -5,7 +5,7 @@ The rows stay, so that the numbers of a run stay right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlalchemy import ColumnElement, func, or_, select, true, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
@@ -89,7 +89,10 @@ def forget_address(session: Session, address: str, start: str) -> Forgotten:
     """
     sites = _forget_contact(session, address, start)
     deliveries = _forget_recipient(session, address)
-    reports = _rewrite_reports(session, address)
+    reports, pattern = 0, address_pattern(address)
+    for report in _changed_reports(session, true(), lambda content: without_address(content, address)):
+        report.subject = pattern.sub(REMOVED, report.subject)
+        reports += 1
     return Forgotten(tuple(sites), deliveries, reports, sum(_rewrite(session, column, address) for column in _TEXTS))
 
 
@@ -136,22 +139,19 @@ def _is(column: InstrumentedAttribute[str], address: str) -> ColumnElement[bool]
     return func.lower(column) == address.lower() if address.isascii() else column.is_not(None)
 
 
-def _rewrite_reports(session: Session, address: str) -> int:
-    number, pattern = 0, address_pattern(address)
-    for report in _each_report(session, true()):
-        content = without_address(report.content, address)
-        if content is not None:
-            report.content, report.subject = content, pattern.sub(REMOVED, report.subject)
-            number += 1
-    return number
+def _changed_reports(
+    session: Session, which: ColumnElement[bool], change: Callable[[bytes], bytes | None]
+) -> Iterator[ReportOutbox]:
+    """Change the content of these reports, one by one: each is written, and no longer in memory, before the next one.
 
-
-def _each_report(session: Session, which: ColumnElement[bool]) -> Iterator[ReportOutbox]:
-    """These reports, one by one: a changed one is written, and no longer in memory, before the next one is read."""
+    Yields each changed report.
+    """
     query = select(ReportOutbox.report_id).where(which).order_by(ReportOutbox.report_id)
     for report_id in session.scalars(query).all():
         report = session.get_one(ReportOutbox, report_id)
-        yield report
+        if content := change(report.content):
+            report.content = content
+            yield report
         session.flush()
         session.expunge(report)
 
@@ -199,16 +199,7 @@ def erase_document(session: Session, document_id: str, sentence: str) -> ErasedT
         rows += int(session.execute(changed).rowcount)  # type: ignore[attr-defined]
         found = update(detail).where(detail.harvest_log_id.in_(some))
         session.execute(found.values(error_message=sentence, excerpt=None, remedy=None))
-    return ErasedText(rows, _erase_in_reports(session, document_id, sentence, site_runs))
-
-
-def _erase_in_reports(session: Session, document_id: str, sentence: str, site_runs: set[int]) -> int:
-    """Replace the text of site reports on these site runs, and of administrators' reports that name the document."""
-    number = 0
+    # The administrators' reports belong to no site run.
     its = or_(ReportOutbox.site_run_id.in_(site_runs), ReportOutbox.site_run_id.is_(None))
-    for report in _each_report(session, its):
-        content = without_document(report.content, document_id, sentence)
-        if content is not None:
-            report.content = content
-            number += 1
-    return number
+    reports = _changed_reports(session, its, lambda content: without_document(content, document_id, sentence))
+    return ErasedText(rows, sum(1 for _ in reports))

@@ -150,7 +150,6 @@ def fewer(announced: int, known: int, before: int, name: str) -> list[LogRow]:
 
 
 def _all_records(site: Site) -> str:
-    """The request for a full list."""
     oai = site.options.oai
     since = f" from {oai.begin} on" if oai and oai.begin else ""
     if oai is None or oai.set_spec is None:

@@ -15,6 +15,7 @@ from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import masked
+from metaharvest.database.batches import grouped
 from metaharvest.errors import TargetError
 from metaharvest.journal.log_rows import Stamp, outcome_rows, whose, write_log
 from metaharvest.journal.totals import Phases
@@ -25,7 +26,6 @@ from metaharvest.model import (
     Deletions,
     FetchedDocument,
     Finding,
-    ListedDocument,
     Outcome,
     OutcomeKind,
     SiteRun,
@@ -123,19 +123,14 @@ def write(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> Non
 
 def _write_all(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> None:
     outcomes = _stored(session, entries, stamp)
-    restamping: dict[int, list[ListedDocument]] = {}
-    targets: dict[int, TransactionalTarget] = {}
     for entry in entries:
         if entry.deleting is not None:
             ours = entry.site_run.site.site_id, stamp.now, entry.site_run.same_origin.others
             entry.deleting.delete(Deletion(entry.outcome.document, *ours), session)
-        if entry.restamping is not None:
-            restamping.setdefault(id(entry.restamping), []).append(entry.outcome.document)
-            targets[id(entry.restamping)] = entry.restamping
-    for key, documents in restamping.items():
-        targets[key].restamp(documents, session)
-    site_runs = {id(entry.site_run): entry.site_run for entry in entries}
-    about = {key: whose(site_run) for key, site_run in site_runs.items()}
+    restamping = grouped((each.restamping, each.outcome.document) for each in entries if each.restamping is not None)
+    for target, documents in restamping.items():
+        target.restamp(documents, session)
+    about = {id(entry.site_run): whose(entry.site_run) for entry in entries}
     write_log(
         session,
         [
@@ -174,16 +169,14 @@ def is_lost(error: Exception) -> bool:
 
 def _stored(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> list[Outcome]:
     """The outcomes, after what was fetched has been put into the target: inserted or updated, as it turned out."""
-    uploads: dict[int, list[Upload]] = {}
-    targets: dict[int, TransactionalTarget] = {}
+    uploads: dict[TransactionalTarget, list[Upload]] = {}
     for entry in entries:
         if entry.storing:
             ours = entry.site_run.site.site_id, stamp.now, entry.site_run.same_origin.others
             upload = Upload(entry.storing.fetched, *ours, title=entry.outcome.title)
-            uploads.setdefault(id(entry.storing.target), []).append(upload)
-            targets[id(entry.storing.target)] = entry.storing.target
-    actions = {key: iter(targets[key].upload(each, session)) for key, each in uploads.items()}
-    kinds = (_KINDS[next(actions[id(each.storing.target)])] if each.storing else each.outcome.kind for each in entries)
+            uploads.setdefault(entry.storing.target, []).append(upload)
+    actions = {target: iter(target.upload(each, session)) for target, each in uploads.items()}
+    kinds = (_KINDS[next(actions[each.storing.target])] if each.storing else each.outcome.kind for each in entries)
     return [
         entry.outcome if entry.outcome.kind is kind else replace(entry.outcome, kind=kind)
         for entry, kind in zip(entries, kinds, strict=True)

@@ -129,8 +129,7 @@ def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> lis
 
 def forget_rehearsed(session: Session, sites: Iterable[Site]) -> None:
     """Delete the notes of a rehearsal about these sites from the ledger, so that it changes nothing."""
-    numbers = [site.site_id for site in sites if site.is_rehearsed]
-    forget_sites(session, numbers)
+    forget_sites(session, [site.site_id for site in sites if site.is_rehearsed])
 
 
 def fail(session: Session, site: Site | BrokenSite, kind: SiteRunKind, reason: str, row: LogRow, stamp: Stamp) -> None:

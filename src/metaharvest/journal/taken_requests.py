@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.models import HarvestRequest, HarvestSiteRun
-from metaharvest.journal.log_rows import NO_SITE, LogRow, Stamp, Whose, write_log
+from metaharvest.journal.log_rows import LogRow, Stamp, Whose, write_log
 from metaharvest.ledger.rows import try_failing_again
 from metaharvest.model import SiteRunStatus
 from metaharvest.model.requests import HarvestScope, RequestKind, RequestState
@@ -129,7 +129,8 @@ def _with_failing_documents(session: Session, asked: Collection[HarvestRequest],
 
 def _log(session: Session, rows: Collection[tuple[str, HarvestRequest]], stamp: Stamp) -> None:
     if rows:
-        write_log(session, [(LogRow("RequestTaken", message), _whose(each)) for message, each in rows], stamp)
+        of_sites = ((message, Whose(each.site_schedule_id, None)) for message, each in rows)
+        write_log(session, [(LogRow("RequestTaken", message), whose) for message, whose in of_sites], stamp)
 
 
 def _refusal(request: HarvestRequest, why: str) -> str:
@@ -138,7 +139,3 @@ def _refusal(request: HarvestRequest, why: str) -> str:
 
 def _person(request: HarvestRequest) -> str:
     return one_line(request.asked_by) or "A person"
-
-
-def _whose(request: HarvestRequest) -> Whose:
-    return NO_SITE if request.site_schedule_id is None else Whose(request.site_schedule_id, None)

@@ -51,8 +51,7 @@ from metaharvest.sites.registry import read_site, read_sites_of
 PATIENCE = timedelta(days=2)
 """The time that mail may wait: a mail server was away over a night or two."""
 
-_FIRST_DELAY = timedelta(hours=1)
-_LONGEST_DELAY = timedelta(hours=12)
+_DELAYS = [timedelta(hours=hours) for hours in (0, 1, 2, 4, 8, 12)]
 """The next run tries a failed delivery again, and later runs after one, two, four, eight, twelve hours, so that hourly
 runs do not try all day long. The first run of a day tries everything.
 """
@@ -364,13 +363,10 @@ def _leave_out_former(session_factory: Callable[[], Session], settings: Settings
 
 
 def _due(now: datetime, run: DeliveringRun) -> ColumnElement[bool]:
-    """The deliveries that a run tries: new ones, and those with a last attempt long enough ago, see _FIRST_DELAY."""
+    """The deliveries that a run tries: new ones, and those with a last attempt long enough ago, see _DELAYS."""
     last, attempts = ReportDelivery.last_attempt_at, ReportDelivery.attempts
-    delays = [timedelta(0), _FIRST_DELAY]
-    while delays[-1] < _LONGEST_DELAY:
-        delays.append(min(2 * delays[-1], _LONGEST_DELAY))
-    rested = [and_(attempts == number, last <= now - delay) for number, delay in enumerate(delays, 1)]
-    rested.append(and_(attempts > len(delays), last <= now - _LONGEST_DELAY))
+    rested = [and_(attempts == number, last <= now - delay) for number, delay in enumerate(_DELAYS, 1)]
+    rested.append(and_(attempts > len(_DELAYS), last <= now - _DELAYS[-1]))
     is_first_of_day = ~exists().where(HarvestRun.harvest_date == run.day, HarvestRun.started_at < run.began, IS_HARVEST)
     if run.midnight is not None:
         is_first_of_day = last < run.midnight

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -51,9 +52,9 @@ class _Asked:
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self._said: list[tuple[Target, set[Standing]]] = []
-        self._done: list[Target] = []
-        self._indifferent: list[Target] = []
+        self._said = defaultdict[Target, set[Standing]](set)
+        self._indifferent = Counter[Target]()
+        self._done: set[Target] = set()
 
     def checks(self, name: str, find: Callable[[], Target], site: Site | None) -> Iterator[Check]:
         """The answers of the target that `find` gives, under this name, without repeated ones."""
@@ -62,22 +63,18 @@ class _Asked:
         except SettingsError as error:
             yield from (problem(name, sentence) for sentence in error.problems)
             return
-        before = set[Standing]().union(*(said for each, said in self._said if each is target))
-        if any(each is target for each in self._done):
+        if target in self._done:
             return
-        said = set[Standing]()
-        self._said.append((target, said))
-        is_new = False
+        before, is_new = frozenset(self._said[target]), False
         for standing in self._standings(target, site):
             if standing not in before:
                 is_new = True
                 yield Check(name, standing.status.upper(), standing.sentence)
             if site is None or standing.status == "problem":
-                said.add(standing)
-        if not is_new:
-            self._indifferent.append(target)
-            if sum(each is target for each in self._indifferent) >= _ENOUGH:
-                self._done.append(target)
+                self._said[target].add(standing)
+        self._indifferent[target] += not is_new
+        if self._indifferent[target] >= _ENOUGH:
+            self._done.add(target)
 
     def _standings(self, target: Target, site: Site | None) -> Iterator[Standing]:
         """The answer of the target, from a thread that is abandoned after the time is up."""
@@ -97,5 +94,5 @@ class _Asked:
             while (answer := answers.get(timeout=max(0.0, until - time.monotonic()))) is not None:
                 yield answer
         except Empty:
-            self._done.append(target)
+            self._done.add(target)
             yield Standing("problem", f"{target.describe()}: it has not answered within {self._limit:g} seconds.")

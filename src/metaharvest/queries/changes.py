@@ -325,7 +325,6 @@ def _fixed(
 def _standing(
     end: _SiteEnd, last: Mapping[int, Harvest], logged: _Logged, findings: Mapping[int, Sequence[StoredFinding]]
 ) -> _Standing:
-    """The state of a site after a run."""
     documents: dict[str, ChangedDocument] = {}
     number_lost = 0
     if end.listing is not None:

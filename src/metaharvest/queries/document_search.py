@@ -22,7 +22,6 @@ from metaharvest.database.batches import batches
 from metaharvest.database.models import CatalogueDocument, HarvestDocument, SiteProblem
 from metaharvest.database.statements import rows_with
 from metaharvest.model.values import frozen
-from metaharvest.problems.follow import OPEN
 from metaharvest.queries.documents import (
     GOOD,
     LEDGER_ROWS,
@@ -51,6 +50,7 @@ LEAST_LETTERS = 3
 
 _ledger, _held = HarvestDocument, CatalogueDocument
 _PROBLEM = aliased(SiteProblem)
+_OF_DOCUMENT = and_(_ledger.site_schedule_id == _PROBLEM.site_schedule_id, _ledger.document_id == _PROBLEM.document_id)
 _AT_ONCE = 20_000
 """Rows that are read between two looks at the clock."""
 _SECONDS = 0.06
@@ -104,7 +104,7 @@ def search_documents(
     today, site_ids = as_of(session, today), searched_sites(session, wanted)
     conditions = [*conditions_of(wanted, today)]
     if wanted.rule is not None:
-        conditions.append(_has_problem(wanted.rule))
+        conditions.append(exists().where(*is_open_problem(wanted.rule, _PROBLEM), _OF_DOCUMENT))
     if site_ids is not None:
         conditions.append(_ledger.site_schedule_id.in_(site_ids))
     exact = _exact(session, words, record_ids, conditions) if words else []
@@ -184,19 +184,8 @@ def count_with_rule(session: Session, wanted: DocumentFilter, today: date) -> Ro
     conditions = is_open_problem(wanted.rule, _PROBLEM)
     if site_ids is not None:
         conditions.append(_PROBLEM.site_schedule_id.in_(site_ids))
-    same = and_(_ledger.site_schedule_id == _PROBLEM.site_schedule_id, _ledger.document_id == _PROBLEM.document_id)
-    query = select(_PROBLEM.site_schedule_id, _PROBLEM.document_id).join(_ledger, same).distinct()
+    query = select(_PROBLEM.site_schedule_id, _PROBLEM.document_id).join(_ledger, _OF_DOCUMENT).distinct()
     return count_rows(session, query.where(*conditions, *conditions_of(wanted, as_of(session, today))))
-
-
-def _has_problem(rule: str) -> ColumnElement[bool]:
-    problem = _PROBLEM
-    return exists().where(
-        problem.state == OPEN,
-        problem.rule == rule,
-        problem.site_schedule_id == _ledger.site_schedule_id,
-        problem.document_id == _ledger.document_id,
-    )
 
 
 def _search(

@@ -234,7 +234,6 @@ def _rows(
 
 
 def _place(site_id: int, name: str) -> tuple[str, int]:
-    """The place of a site in the list."""
     return name.lower(), site_id
 
 

@@ -111,10 +111,10 @@ def figures(session: Session, begin: date, end: date, per: Per | None = None) ->
     totals = PeriodTotals(session, begin, end)
     if per is Per.SITE:
         return _of_sites(last_names(session), totals, begin, end)
-    firsts = {_first_day(per, day) for day in totals.runs if begin <= day <= end} if per else {begin}
+    parts = {_part(per, day) for day in totals.runs if begin <= day <= end} if per else {(begin, end)}
     found = []
-    for first in sorted(firsts):
-        since, until = max(first, begin), min(_last_day(per, first, end), end)
+    for first, last in sorted(parts):
+        since, until = max(first, begin), min(last, end)
         kept = totals.of_all(since, until)
         if kept is None:
             tally = _Tally()
@@ -154,17 +154,12 @@ def _by_site(rows: Iterable[Row[*tuple[Any, ...]]]) -> dict[int, _Tally]:
     return tallies
 
 
-def _first_day(per: Per, day: date) -> date:
-    """The first day of the week or month that has this day."""
-    return day - timedelta(days=day.weekday()) if per is Per.WEEK else day.replace(day=1)
-
-
-def _last_day(per: Per | None, first: date, end: date) -> date:
+def _part(per: Per, day: date) -> tuple[date, date]:
+    """The first and the last day of the week or month that has this day."""
+    monday, first = day - timedelta(days=day.weekday()), day.replace(day=1)
     if per is Per.WEEK:
-        return first + timedelta(days=6)
-    if per is Per.MONTH:
-        return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
-    return end
+        return monday, monday + timedelta(days=6)
+    return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
 
 
 @frozen
@@ -287,7 +282,6 @@ def state_of_figures(session: Session) -> tuple[object, ...] | None:
 def _sites(
     rows: Iterable[Row[*tuple[Any, ...]]], names: Mapping[int, str], registered: Collection[int]
 ) -> Iterator[YearOfSite]:
-    """The sites of these totals."""
     for site_id, tally in _by_site(rows).items():
         yield YearOfSite(
             site=names.get(site_id, f"site {site_id}"),

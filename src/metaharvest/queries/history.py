@@ -196,19 +196,20 @@ class DocumentHistory:
 
 def document_history(session: Session, name: str, today: date) -> DocumentHistory:
     """The history of the document that `name` means: a docid, or a document id. Raises MetaharvestError."""
-    meant = _meant(session, name)
-    if meant is None:
-        raise UnknownDocument(
-            f"No document '{one_line(name)}' is known: no site lists it, the log does not name it, and the repository "
-            f"does not have it.{did_you_mean(session, name)} {todo('documents.list')} lists the documents of all sites."
-        )
-    return _Reader.of(session, *meant, today).history()
+    if known := known_document(session, name, today):
+        return known
+    raise UnknownDocument(
+        f"No document '{one_line(name)}' is known: no site lists it, the log does not name it, and the repository "
+        f"does not have it.{did_you_mean(session, name)} {todo('documents.list')} lists the documents of all sites."
+    )
 
 
 def known_document(session: Session, name: str, today: date) -> DocumentHistory | None:
     """As `document_history`, but None for an unknown document: the search for similar names takes long."""
     meant = _meant(session, name)
-    return None if meant is None else _Reader.of(session, *meant, today).history()
+    if meant is None:
+        return None
+    return _Reader(session, *meant, last_names(session), site_names(session), as_of(session, today)).history()
 
 
 def _meant(session: Session, name: str) -> tuple[str, int | None] | None:
@@ -258,10 +259,6 @@ class _Reader:
     names: Mapping[int, str]
     registered: Mapping[int, str]
     today: date
-
-    @classmethod
-    def of(cls, session: Session, document_id: str, revision: int | None, today: date) -> _Reader:
-        return cls(session, document_id, revision, last_names(session), site_names(session), as_of(session, today))
 
     def history(self) -> DocumentHistory:
         events = self._events()

@@ -10,12 +10,15 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from metaharvest.database.models import IS_FULL, IS_REAL, HarvestRequest, HarvestRun, HarvestSiteRun, SiteProgress
+from metaharvest.database.models import IS_FULL, IS_REAL, HarvestRun, HarvestSiteRun, SiteProgress
+from metaharvest.database.statements import rows_with
 from metaharvest.model import HARVESTED, RunStatus, Site
 from metaharvest.model.mappings import record_of
-from metaharvest.model.requests import OPEN, LivePhase, RequestKind, RequestState
+from metaharvest.model.requests import LivePhase, RequestKind, RequestState
 from metaharvest.model.values import frozen
-from metaharvest.queries.requests import daemon
+from metaharvest.queries.records import columns
+from metaharvest.queries.requests import daemon, open_requests
+from metaharvest.queries.trends import newest_site_runs
 from metaharvest.sites.due import is_due
 from metaharvest.sites.registry import read_sites
 from metaharvest.text import counted
@@ -134,15 +137,8 @@ def live_run(session: Session, now: datetime) -> LiveRun | None:
     if run is None:
         return None
     rows = session.scalars(select(SiteProgress).where(SiteProgress.run_id == run.run_id)).all()
-    stops = set(
-        session.scalars(
-            select(HarvestRequest.site_schedule_id).where(
-                HarvestRequest.kind == RequestKind.STOP.value,
-                HarvestRequest.state.in_(OPEN),
-                HarvestRequest.run_id == run.run_id,
-            )
-        )
-    )
+    stopping = (each for each in open_requests(session) if each.kind == RequestKind.STOP)
+    stops = {each.site_id for each in stopping if each.run_id == run.run_id}
     last = last_seconds(session, [row.site_schedule_id for row in rows])
     sites = sorted(
         (_live_site(row, last, row.site_schedule_id in stops, now) for row in rows),
@@ -167,13 +163,9 @@ def live_run(session: Session, now: datetime) -> LiveRun | None:
 
 def upcoming_run(session: Session, now: datetime, today: date) -> UpcomingRun:
     """The next run, as far as it is known."""
-    waiting = session.execute(
-        select(HarvestRequest.kind, HarvestRequest.site_schedule_id).where(
-            HarvestRequest.state == RequestState.WAITING.value
-        )
-    ).all()
-    skipped = {site_id for kind, site_id in waiting if kind == RequestKind.SKIP.value}
-    asked = {site_id for kind, site_id in waiting if kind == RequestKind.HARVEST.value}
+    waiting = [each for each in open_requests(session) if each.state == RequestState.WAITING]
+    skipped = {each.site_id for each in waiting if each.kind == RequestKind.SKIP}
+    asked = {each.site_id for each in waiting if each.kind == RequestKind.HARVEST}
     there = daemon(session, now)
     at = there.next_run_at.astimezone(ZoneInfo(there.zone)) if there and there.next_run_at else None
     day = today if at is None else max(today, at.date())
@@ -190,18 +182,9 @@ def upcoming_run(session: Session, now: datetime, today: date) -> UpcomingRun:
 
 def last_seconds(session: Session, site_ids: Sequence[int]) -> dict[int, float]:
     """The seconds of the last harvest of each of these sites that came to its end; retries do not count."""
-    newest = (
-        select(func.max(HarvestSiteRun.site_run_id))
-        .where(
-            HarvestSiteRun.site_schedule_id.in_(site_ids),
-            HarvestSiteRun.status.in_(HARVESTED),
-            IS_FULL,
-            IS_REAL,
-        )
-        .group_by(HarvestSiteRun.site_schedule_id)
-    )
-    columns = (HarvestSiteRun.site_schedule_id, HarvestSiteRun.started_at, HarvestSiteRun.ended_at)
-    rows = session.execute(select(*columns).where(HarvestSiteRun.site_run_id.in_(newest)))
+    newest = newest_site_runs(session, site_ids, HarvestSiteRun.status.in_(HARVESTED), IS_FULL, IS_REAL)
+    query = select(*columns(HarvestSiteRun, "site_schedule_id started_at ended_at"))
+    rows = rows_with(session, query, HarvestSiteRun.site_run_id, newest.values())
     return {site_id: _since(began, ended) for site_id, began, ended in rows if ended is not None}
 
 

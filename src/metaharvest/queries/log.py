@@ -269,11 +269,9 @@ def _transfer_entries(session: Session, selection: LogSelection) -> Iterator[Log
 
 
 def _of_level(wanted: LogFilter) -> list[ColumnElement[bool]]:
-    if wanted.level is None:
+    if wanted.level in (None, LOG_LEVELS[-1]):
         return []
     levels = LOG_LEVELS[: LOG_LEVELS.index(wanted.level) + 1]
-    if len(levels) == len(LOG_LEVELS):
-        return []
     codes = select(_ANY_OPERATION.harvest_operation_code).where(_ANY_OPERATION.level.in_(levels))
     graver = exists().where(_ANY_FINDING.harvest_log_id == HarvestLog.harvest_log_id, _ANY_FINDING.level.in_(levels))
     return [or_(HarvestLog.harvest_operation_code.in_(codes), graver)]

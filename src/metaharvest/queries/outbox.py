@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.batches import grouped
@@ -22,7 +22,7 @@ from metaharvest.database.statements import rows_with
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
 from metaharvest.model.values import frozen
-from metaharvest.queries.records import columns_for, is_named
+from metaharvest.queries.records import columns_for, equalities, is_named
 from metaharvest.queries.runs import site_number
 from metaharvest.text import LARGEST_ID
 
@@ -109,20 +109,16 @@ def newest_reports(
     """
     which = which or ReportFilter()
     report, delivery = ReportOutbox, ReportDelivery
-    of_deliveries: list[ColumnElement[bool]] = []
+    of_deliveries = equalities((delivery.status, which.state or None))
     if which.undelivered:
         of_deliveries.append(delivery.status != "sent")
-    if which.state:
-        of_deliveries.append(delivery.status == which.state)
     if which.recipient:
         of_deliveries.append(func.lower(delivery.recipient) == which.recipient.lower())
-    its: list[ColumnElement[bool]] = []
+    its = equalities((report.kind, which.kind or None))
     if of_deliveries:
         its.append(report.report_id.in_(select(delivery.report_id).where(*of_deliveries)))
     if after is not None:
         its.append(report.report_id < after)
-    if which.kind:
-        its.append(report.kind == which.kind)
     if which.site:
         its_runs = select(HarvestSiteRun.site_run_id).filter_by(site_schedule_id=site_number(session, which.site))
         its.append(report.site_run_id.in_(its_runs))
@@ -215,13 +211,8 @@ _REPORTS = select(*columns_for(ReportRecord, ReportOutbox))
 
 
 def _with_deliveries(session: Session, statement: Select[Any]) -> list[ReportRecord]:
-    reports = session.execute(statement).all()
-    deliveries = _deliveries(session, [report.report_id for report in reports])
+    reports, report_id = session.execute(statement).all(), ReportDelivery.report_id
+    query = select(report_id, *columns_for(Delivery, ReportDelivery)).order_by(ReportDelivery.delivery_id)
+    rows = rows_with(session, query, report_id, [report.report_id for report in reports])
+    deliveries = grouped((number, Delivery(*values)) for number, *values in rows)
     return [ReportRecord(**each._mapping, deliveries=tuple(deliveries.get(each.report_id, ()))) for each in reports]
-
-
-def _deliveries(session: Session, report_ids: Sequence[int]) -> dict[int, list[Delivery]]:
-    """The deliveries of these reports, by report, in the order in which they were written."""
-    query = select(ReportDelivery.report_id, *columns_for(Delivery, ReportDelivery))
-    rows = rows_with(session, query.order_by(ReportDelivery.delivery_id), ReportDelivery.report_id, report_ids)
-    return grouped((report_id, Delivery(*values)) for report_id, *values in rows)

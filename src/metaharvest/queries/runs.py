@@ -328,7 +328,6 @@ def _with_sites(session: Session, statement: Select[Any]) -> list[RunRecord]:
 
 
 def _site_runs(session: Session, run_ids: Sequence[int]) -> dict[int, list[SiteRunRecord]]:
-    """The site runs of these runs, by run, in order."""
     row = HarvestSiteRun
     names = (row.site_schedule_id.label("site_id"), row.site_name.label("site"))
     query = select(*columns_for(SiteRunRecord, row), *names)

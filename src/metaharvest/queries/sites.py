@@ -24,7 +24,7 @@ from metaharvest.database.models import HarvestSiteRun
 from metaharvest.database.statements import rows_with
 from metaharvest.ledger.retries import numbers_failing
 from metaharvest.ledger.sweeps import full_lists
-from metaharvest.model import NOT_HARVESTED, OaiOptions, Site
+from metaharvest.model import NOT_HARVESTED, Site
 from metaharvest.model.mappings import picked, record_of
 from metaharvest.model.values import frozen
 from metaharvest.queries.trends import (
@@ -253,28 +253,19 @@ def _registered(
 
 
 def _usable(site: Site, overdue: Mapping[str, date], today: date) -> RegisteredSite:
-    options, oai = site.options, site.options.oai
+    options, oai, state = site.options, site.options.oai, state_of(site, site.name in overdue, today)
     return RegisteredSite(
         **picked(site, _OF_SITE),
         **picked(options, "package_id_mismatch validation deletions max_loss full_text groups"),
-        state=_state(site, overdue, today),
+        state=f"overdue since {overdue[site.name]}" if state == "overdue" else state,
         list_url=shown_url(site.list_url),
         frequency=f"{site.frequency} {site.unit}",
         allow_networks=tuple(map(str, options.allow_networks)),
         ca_file=str(options.ca_file) if options.ca_file else None,
         filters=str(options.filters) if options.filters else None,
         normalize=str(options.normalize) if options.normalize else None,
-        oai=_requests(oai) if oai else None,
+        oai=record_of(RequestOptions, oai, sets=(oai.set_spec,) if oai.set_spec else ()) if oai else None,
     )
-
-
-def _requests(oai: OaiOptions) -> RequestOptions:
-    return record_of(RequestOptions, oai, sets=(oai.set_spec,) if oai.set_spec else ())
-
-
-def _state(site: Site, overdue: Mapping[str, date], today: date) -> str:
-    state = state_of(site, site.name in overdue, today)
-    return f"overdue since {overdue[site.name]}" if state == "overdue" else state
 
 
 def state_of(site: Site, is_overdue: bool, today: date) -> str:
@@ -295,7 +286,6 @@ def _rows_of(session: Session, site_ids: Sequence[int]) -> dict[int, Mapping[str
 
 
 def _broken(site: BrokenSite, row: Mapping[str, Any]) -> RegisteredSite:
-    """A row that cannot be used."""
     return RegisteredSite(
         site=site.name,
         site_id=site.site_id,
@@ -483,7 +473,6 @@ _FIRST: Mapping[SiteOrder, Callable[[ListedSite], _Key]] = {
 
 
 def _key(site: ListedSite, order: SiteOrder) -> _Key:
-    """The place of a site in this order."""
     return (*_FIRST[order](site), site.site.lower(), site.site_id)
 
 

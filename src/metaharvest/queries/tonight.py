@@ -7,7 +7,7 @@ from datetime import date
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.console_models import SiteRegistration
@@ -188,14 +188,17 @@ def _waiting(session: Session, sites: Sequence[ListedSite]) -> Iterator[Waiting]
 
 def problem_numbers(session: Session, run_id: int) -> ProblemNumbers:
     """The numbers of problems that the run found for the first time, found again, and found to be fixed."""
+    numbers = (select(func.count()).select_from(SiteProblem).where(its) for its in _groups_of(run_id))
+    return ProblemNumbers(*(session.scalar(number) or 0 for number in numbers))
+
+
+def _groups_of(run_id: int) -> tuple[ColumnElement[bool], ...]:
+    """The conditions of the problems that need attention and are new, still open, or fixed after this run."""
     problem = SiteProblem
     site_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
-    is_new = case((problem.first_site_run.in_(site_runs), 1), else_=0)
-    is_open = problem.state == OPEN, problem.needs_attention.is_(True), IS_OF_REGISTERED_SITE
-    new, number = session.execute(select(func.coalesce(func.sum(is_new), 0), func.count()).where(*is_open)).one()
-    ended = problem.ended_site_run.in_(site_runs), _IS_FIXED, problem.needs_attention.is_(True)
-    fixed = session.scalar(select(func.count()).select_from(problem).where(*ended)) or 0
-    return ProblemNumbers(int(new), number - int(new), fixed)
+    is_open = problem.needs_attention.is_(True) & (problem.state == OPEN) & IS_OF_REGISTERED_SITE
+    fixed = problem.needs_attention.is_(True) & _IS_FIXED & problem.ended_site_run.in_(site_runs)
+    return is_open & problem.first_site_run.in_(site_runs), is_open & problem.first_site_run.not_in(site_runs), fixed
 
 
 def registrations_waiting(session: Session) -> dict[str, int]:
@@ -225,25 +228,12 @@ class ProblemGroups:
 
 def problem_groups(session: Session, run_id: int, limit: int) -> ProblemGroups:
     """The groups of problems that the run found for the first time, found again, and found to be fixed."""
-    problem = SiteProblem
-    site_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
-    is_open, names = (problem.state == OPEN, IS_OF_REGISTERED_SITE), last_names(session)
+    group, number, names = (SiteProblem.site_schedule_id, SiteProblem.rule), func.count(), last_names(session)
+    query = select(*group, number, func.min(SiteProblem.first_seen)).group_by(*group)
+    largest = query.order_by(number.desc(), *group).limit(limit)
 
-    def groups(*conditions: ColumnElement[bool]) -> tuple[ProblemGroup, ...]:
-        group, number = (problem.site_schedule_id, problem.rule), func.count()
-        rows = session.execute(
-            select(*group, number, func.min(problem.first_seen))
-            .where(problem.needs_attention.is_(True), *conditions)
-            .group_by(*group)
-            .order_by(number.desc(), *group)
-            .limit(limit)
-        )
-        return tuple(
-            ProblemGroup(names.get(site) or f"site {site}", rule, count, since) for site, rule, count, since in rows
-        )
+    def groups(its: ColumnElement[bool]) -> tuple[ProblemGroup, ...]:
+        rows = session.execute(largest.where(its))
+        return tuple(ProblemGroup(names.get(row[0]) or f"site {row[0]}", row[1], row[2], row[3]) for row in rows)
 
-    return ProblemGroups(
-        groups(*is_open, problem.first_site_run.in_(site_runs)),
-        groups(*is_open, problem.first_site_run.not_in(site_runs)),
-        groups(_IS_FIXED, problem.ended_site_run.in_(site_runs)),
-    )
+    return ProblemGroups(*map(groups, _groups_of(run_id)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, FromClause, Row, ScalarSelect, and_, func,
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.batches import batches
-from metaharvest.database.models import IS_FULL, IS_REAL, Base, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
+from metaharvest.database.models import IS_FULL, IS_REAL, Base, HarvestRun, HarvestSiteRun
 from metaharvest.database.statements import distinct_values, rows_with
 from metaharvest.ledger.entries import nights
 from metaharvest.model import HARVESTED, NOT_HARVESTED, SiteRunKind, SiteRunStatus
@@ -190,17 +190,11 @@ class FailedSite:
         return f"{self.status} since {self.failed_since} ({nights}): {self.failure_reason or 'no reason was noted'}"
 
 
-def failed_sites(session: Session, today: date, site_ids: Iterable[int]) -> dict[int, FailedSite]:
+def failed_sites(session: Session, today: date, site_ids: Collection[int]) -> dict[int, FailedSite]:
     """The registered sites with these ids whose last harvest failed as a whole, by their ids."""
-    row, site = HarvestSiteRun, HarvestSiteSchedule
-    is_harvest = (IS_REAL, IS_FULL, row.status != SiteRunStatus.RUNNING.value)
-    of_site = select(row.site_run_id).where(row.site_schedule_id == site.site_schedule_id, *is_harvest)
-    last = of_site.order_by(row.site_run_id.desc()).limit(1).correlate(site).scalar_subquery()
-    found: dict[int, FailedSite] = {}
-    for some in batches(list(site_ids)):
-        numbers = session.scalars(select(last).where(site.site_schedule_id.in_(some)))
-        found |= {each.site_id: each for each in _failed(session, numbers, today)}
-    return found
+    is_ended = HarvestSiteRun.status != SiteRunStatus.RUNNING.value
+    last = newest_site_runs(session, site_ids, IS_REAL, IS_FULL, is_ended)
+    return {each.site_id: each for each in failed_site_runs(session, last.values(), today).values()}
 
 
 def named_failed_sites(session: Session, today: date, name: str | None = None) -> list[FailedSite]:
@@ -212,17 +206,16 @@ def named_failed_sites(session: Session, today: date, name: str | None = None) -
 
 def failed_site_runs(session: Session, site_run_ids: Iterable[int], today: date) -> Mapping[int, FailedSite]:
     """The given site runs that failed as a whole, by their ids."""
-    return {each.site_run_id: each for some in batches(list(site_run_ids)) for each in _failed(session, some, today)}
-
-
-def _failed(session: Session, site_run_ids: Iterable[int], today: date) -> Iterator[FailedSite]:
-    row = HarvestSiteRun
-    query = select(
-        row.site_name, row.site_schedule_id, row.site_run_id, row.status, row.failure_reason, _since()
-    ).where(row.site_run_id.in_(list(site_run_ids)), row.status.in_(NOT_HARVESTED))
-    for site, site_id, site_run_id, status, reason, since in session.execute(query):
+    names = "site_name site_schedule_id site_run_id status failure_reason"
+    query = select(*columns(HarvestSiteRun, names), _since()).where(HarvestSiteRun.status.in_(NOT_HARVESTED))
+    found: dict[int, FailedSite] = {}
+    for site, site_id, site_run_id, status, reason, since in rows_with(
+        session, query, HarvestSiteRun.site_run_id, site_run_ids
+    ):
         first = since or today
-        yield FailedSite(site, site_id, site_run_id, status, reason or "", first, nights(first, max(today, first)))
+        number = nights(first, max(today, first))
+        found[site_run_id] = FailedSite(site, site_id, site_run_id, status, reason or "", first, number)
+    return found
 
 
 def _since() -> ScalarSelect[date]:

@@ -120,8 +120,8 @@ def work_of(session: Session, document_id: str) -> WorkRecord:
     about_related = _decisions_of(session, [number], "related")
     rows = _pairs_of(session, members) | _pairs_at(session, decisions)
     lines = output_lines(session, {*members, *(each for pair in (*rows, *decisions, *about_related) for each in pair)})
-    pairs = _pair_lines(lines, rows, decisions, {*rows, *decisions})
-    related = _pair_lines(lines, rows, about_related, about_related)
+    pairs = _pair_lines(lines, rows, decisions, sorted({*rows, *decisions}))
+    related = _pair_lines(lines, rows, about_related, sorted(about_related))
     outputs = tuple(lines[each] for each in members if each in lines)
     return WorkRecord(outputs[0].document_id if outputs else document_id, outputs, pairs, related)
 
@@ -154,13 +154,8 @@ def newest_decisions(session: Session, limit: int) -> Sequence[PairLine]:
     query = select(_DECISIONS).where(_DECISIONS.c.kind == "duplicate")
     found = session.execute(query.order_by(_DECISIONS.c.decided_at.desc()).limit(limit))
     decisions = {(row[0], row[1]): row for row in found}
-    numbers = {each for pair in decisions for each in pair}
-    lines, rows = output_lines(session, numbers), _pairs_at(session, decisions)
-    return [
-        _pair_line(lines[pair[0]], lines[pair[1]], rows.get(pair), row)
-        for pair, row in decisions.items()
-        if lines.keys() >= set(pair)
-    ]
+    lines = output_lines(session, {each for pair in decisions for each in pair})
+    return _pair_lines(lines, _pairs_at(session, decisions), decisions, decisions)
 
 
 def output_lines(session: Session, numbers: Collection[int]) -> dict[int, OutputLine]:
@@ -218,10 +213,10 @@ def _pair_lines(
     decisions: Mapping[tuple[int, int], Row[Any]],
     pairs: Collection[tuple[int, int]],
 ) -> tuple[PairLine, ...]:
-    """These pairs in the order of their numbers, without the outputs that are gone."""
+    """These pairs, without the outputs that are gone."""
     return tuple(
         _pair_line(lines[pair[0]], lines[pair[1]], rows.get(pair), decisions.get(pair))
-        for pair in sorted(pairs)
+        for pair in pairs
         if lines.keys() >= set(pair)
     )
 

@@ -10,7 +10,7 @@ from metaharvest.model import Finding
 from metaharvest.rehearsal.results import CheckedDocument, CheckedPart, Places
 from metaharvest.reports import phrasing
 from metaharvest.reports.findings import MAX_MESSAGE, FindingGroup, FindingLine, with_shared
-from metaharvest.reports.parts import TableNote
+from metaharvest.reports.phrasing import TableNote
 from metaharvest.reports.render import render_page
 from metaharvest.reports.source_lines import source_line
 from metaharvest.rules import title_of

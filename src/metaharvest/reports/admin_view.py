@@ -43,8 +43,7 @@ from metaharvest.model.values import frozen
 from metaharvest.problems.attention import CHANGED_CONTENT, IS_ATTENTION, MISSING, SHRANK, VANISHED
 from metaharvest.reports import phrasing
 from metaharvest.reports.findings import FindingGroup, FindingLine, already_reported, attention, finding_line
-from metaharvest.reports.parts import View
-from metaharvest.reports.phrasing import counts_of, totals_of
+from metaharvest.reports.phrasing import View, counts_of, totals_of
 from metaharvest.reports.pipeline_notes import PipelineNote, progress_note
 from metaharvest.reports.problem_history import FailingSite, doubts, failing_sites, number_noted
 from metaharvest.reports.start_here import Step, show_site, waiting_for_a_person
@@ -197,12 +196,14 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         to_repair.pop(one_line(overdue[0].name), None)
     check = f"{todo('installation.check')} checks the settings, the database, the target and the mail."
     about_run = [Step(trouble, check) for trouble in troubles[:1]]
-    if len(failures) > 1 and all(map(_is_unreachable, failures)) and all(map(_got_nothing, site_runs)):
+    rules = [{group.rule for group in failure.groups} for failure in failures]
+    if len(failures) > 1 and all(map(_UNREACHABLE.intersection, rules)) and all(map(_got_nothing, site_runs)):
         about_run.append(_OWN_NETWORK)
     failing, more_failing = failing_sites(session, run.harvest_date, limit)
     status = context.run_status or RunStatus(run.status)
     statuses = phrasing.statuses_of_sites((row.site_schedule_id, row.status) for row in site_runs)
-    counts, doubtful = _sum(site_runs), {row.site_run_id: doubts(session, row) for row in site_runs}
+    counts = {kind: sum(getattr(row, kind.column) or 0 for row in site_runs) for kind in OutcomeKind}
+    doubtful = {row.site_run_id: doubts(session, row) for row in site_runs}
     noted = number_noted(session, site_runs)
     is_grave = any(each.is_grave or each.target_lost for each in doubtful.values())
     facts = _Facts(status, statuses, counts, sum(row.listed for row in site_runs), troubles, is_away)
@@ -252,11 +253,6 @@ def _pause(session: Session, run: HarvestRun, context: ReportContext) -> Iterato
     is_by_the_clock = run.harvest_date == run.started_at.astimezone(context.settings.harvester.zone).date()
     if is_by_the_clock and (sentence := long_pause(session, run.run_id, run.harvest_date)):
         yield sentence
-
-
-def _sum(site_runs: list[HarvestSiteRun]) -> dict[OutcomeKind, int]:
-    each = [counts_of(row) for row in site_runs]
-    return {kind: sum(counts[kind] for counts in each) for kind in OutcomeKind}
 
 
 @frozen
@@ -438,10 +434,6 @@ def _problems(session: Session, site_runs: list[HarvestSiteRun], limit: int) -> 
         example = finding_line(session.get_one(_LOG, detail.harvest_log_id), detail)
         shown.append(RuleProblem(site, title_of(rule), rule, number, example))
     return tuple(shown), len(rows) - len(shown)
-
-
-def _is_unreachable(failure: FailedSite) -> bool:
-    return any(group.rule in _UNREACHABLE for group in failure.groups)
 
 
 def _got_nothing(row: HarvestSiteRun) -> bool:

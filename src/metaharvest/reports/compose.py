@@ -23,7 +23,7 @@ from metaharvest.reports import phrasing
 from metaharvest.reports.admin_view import AdminView, admin_view
 from metaharvest.reports.digest_view import digest_view
 from metaharvest.reports.notify_policy import is_wanted
-from metaharvest.reports.parts import NO_TABLE, TableNote, View
+from metaharvest.reports.phrasing import NO_TABLE, TableNote, View
 from metaharvest.reports.render import render
 from metaharvest.reports.site_view import site_view
 from metaharvest.reports.tables import attachment_of, documents_csv, least_documents_size, least_log_size, log_csv

@@ -14,7 +14,7 @@ from metaharvest.config.settings import Settings
 from metaharvest.database.models import IS_FULL, IS_REAL, HarvestRun, HarvestSiteRun, HarvestSiteSchedule
 from metaharvest.model import NOT_HARVESTED
 from metaharvest.model.values import frozen
-from metaharvest.reports.parts import Total, View
+from metaharvest.reports.phrasing import Total, View
 from metaharvest.reports.problem_history import FailingSite, failing_sites
 from metaharvest.text import counted, one_line
 

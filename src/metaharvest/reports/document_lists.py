@@ -119,8 +119,11 @@ def unchanged(session: Session, site_run: HarvestSiteRun, limit: int) -> NamedDo
         number = select(func.count()).select_from(statement.limit(None).order_by(None).subquery())
         # A list that was resumed has named others in the harvest before.
         count = min(count, session.connection().execute(number, which).scalar_one())
-    rows = session.connection().execute(statement, which)
-    return NamedDocuments(count, tuple([_from_ledger(*row) for row in rows]))
+    named = []
+    for document_id, revision, url, held in session.connection().execute(statement, which):
+        note = f"the repository has revision {held}" if held is not None and held > revision else ""
+        named.append(NamedDocument(one_line(f"{document_id}.{revision}"), shown_url(url), note))
+    return NamedDocuments(count, tuple(named))
 
 
 def earlier_site_runs(session: Session, site_run: HarvestSiteRun) -> Iterator[int]:
@@ -132,11 +135,6 @@ def earlier_site_runs(session: Session, site_run: HarvestSiteRun) -> Iterator[in
         yield earlier.site_run_id
         if earlier.kind != SiteRunKind.RETRY.value and earlier.listed:
             return
-
-
-def _from_ledger(document_id: str, revision: int, url: str, held: int | None) -> NamedDocument:
-    note = f"the repository has revision {held}" if held is not None and held > revision else ""
-    return NamedDocument(one_line(f"{document_id}.{revision}"), shown_url(url), note)
 
 
 def _logged(session: Session, here: ColumnElement[bool], limit: int) -> tuple[NamedDocument, ...]:

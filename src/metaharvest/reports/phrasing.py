@@ -1,4 +1,4 @@
-"""The words and numbers of the reports: totals, durations, subject lines, the sentence that a body begins with.
+"""The values, words and numbers that all reports share: totals, durations, subjects, the first sentence of a body.
 
 Pure functions of numbers and statuses; site_view.py and admin_view.py read these from the journal.
 """
@@ -12,11 +12,51 @@ from typing import TYPE_CHECKING
 from metaharvest.model import ATTENTION_OUTCOMES, ERROR_OUTCOMES, OutcomeKind, SiteRunKind, SiteRunStatus
 from metaharvest.model.actions import Todo, parts
 from metaharvest.model.values import frozen
-from metaharvest.reports.parts import Total
 from metaharvest.text import counted, joined
 
 if TYPE_CHECKING:
     from metaharvest.database.models import HarvestSiteRun
+
+
+@frozen
+class TableNote:
+    """The note about the table of all documents: a sentence, and a few words for use after `and 9 more`."""
+
+    sentence: str = ""
+    where: str = ""
+
+
+NO_TABLE = TableNote()
+
+
+@frozen
+class Total:
+    """One number among the totals; `tone` is good, doubtful, bad or plain. `change`: to the last harvest, if known."""
+
+    label: str
+    number: int
+    tone: str
+    change: int = 0
+
+    @property
+    def changed(self) -> str:
+        """The change as people write it: `+3`, `-2`; empty if there is none."""
+        return f"{self.change:+,}" if self.change else ""
+
+
+@frozen(kw_only=True)
+class View:
+    """The values that every report has. `story` is its subject in a few words, `tone` is good, doubtful or bad."""
+
+    network: str
+    date: str
+    story: str
+    tone: str
+    sentence: str
+    totals: tuple[Total, ...]
+    recipients: tuple[str, ...]
+    table: TableNote = NO_TABLE
+
 
 ALWAYS_TOLD = (OutcomeKind.INSERTED, OutcomeKind.UPDATED, OutcomeKind.UNCHANGED)
 ERRORS = (OutcomeKind.ACCESS_ERROR, OutcomeKind.INVALID, OutcomeKind.UPLOAD_ERROR)

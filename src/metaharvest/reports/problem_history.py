@@ -146,7 +146,6 @@ def failing_sites(
 
 
 def _last(site: Site | BrokenSite) -> str:
-    """The day of its last harvest."""
     if isinstance(site, BrokenSite):
         return "not known"
     return site.last_harvest.isoformat() if site.last_harvest else "never"

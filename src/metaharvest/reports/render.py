@@ -35,7 +35,7 @@ from metaharvest.model.actions import Todo, parts, todo
 from metaharvest.reports.admin_view import AdminView
 from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.findings import FindingGroup, FindingLine
-from metaharvest.reports.parts import View
+from metaharvest.reports.phrasing import View
 from metaharvest.reports.site_view import SiteView
 from metaharvest.rules import RULES, RULES_PAGE, anchor
 from metaharvest.text import counted, one_line

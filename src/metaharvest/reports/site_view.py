@@ -30,8 +30,7 @@ from metaharvest.model.values import frozen
 from metaharvest.reports import phrasing
 from metaharvest.reports.document_lists import NamedDocuments, ended_as, repaired, unchanged
 from metaharvest.reports.findings import FindingGroup, already_reported, attention, for_contacts, warnings
-from metaharvest.reports.parts import View
-from metaharvest.reports.phrasing import counts_of, totals_of
+from metaharvest.reports.phrasing import View, counts_of, totals_of
 from metaharvest.reports.pipeline_notes import PipelineNote, files_note
 from metaharvest.reports.problem_history import (
     RememberedProblems,

@@ -33,7 +33,7 @@ from metaharvest.reports.digest_view import DigestView
 from metaharvest.reports.document_lists import NamedDocument, NamedDocuments
 from metaharvest.reports.findings import FindingGroup
 from metaharvest.reports.letters import DoorLetter
-from metaharvest.reports.parts import Total, View
+from metaharvest.reports.phrasing import Total, View
 from metaharvest.reports.pipeline_notes import PipelineNote
 from metaharvest.reports.render import ENCODING, TEMPLATE_FILES, environment_for, reason_of
 from metaharvest.reports.site_view import SiteView

@@ -10,7 +10,7 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -58,11 +58,6 @@ class ImportedLog:
     details_left_out: int = 0
     run_id: int | None = None
     reasons: list[str] = field(default_factory=list)
-
-    @property
-    def as_mapping(self) -> dict[str, Any]:
-        """All results by name."""
-        return asdict(self)
 
     def refuse(self, row: TableRow, reason: str) -> None:
         """Count a refused row."""
