@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import SMTP
+from typing import Any
 from urllib.parse import quote
 from zlib import error as ZlibError  # noqa: N812 - the library's name is a lower-case word
 
@@ -100,11 +101,9 @@ def _rewritten(message: EmailMessage, change: Callable[[str], str]) -> int:
             continue
         number += 1
         name, disposition = part.get_filename(), part.get_content_disposition() or "attachment"
-        if part.get_content_maintype() != "text":
-            packed = gzip.compress(changed.encode(), mtime=0)
-            part.set_content(packed, maintype="application", subtype="gzip", disposition=disposition, filename=name)
-        elif name is not None:
-            part.set_content(changed, subtype=part.get_content_subtype(), disposition=disposition, filename=name)
+        as_file: dict[str, Any] = {"disposition": disposition, "filename": name} if name is not None else {}
+        if part.get_content_maintype() == "text":
+            part.set_content(changed, subtype=part.get_content_subtype(), **as_file)
         else:
-            part.set_content(changed, subtype=part.get_content_subtype())
+            part.set_content(gzip.compress(changed.encode(), mtime=0), "application", "gzip", **as_file)
     return number

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, case, delete, exists, false, func, insert, literal, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
@@ -129,30 +130,25 @@ def _see_again(session: Session, ended: EndedSiteRun, today: date) -> None:
 
 def _add_new(session: Session, ended: EndedSiteRun, today: date) -> None:
     known = exists().where(_of(ended), _PROBLEM.c.fingerprint == _DETAIL.fingerprint)
+    values: dict[str, ColumnElement[Any]] = {
+        "site_schedule_id": literal(ended.site_id),
+        "fingerprint": _DETAIL.fingerprint.expression,
+        "document_id": func.min(_LOG.document_id),
+        "rule": func.min(_DETAIL.rule),
+        "needs_attention": func.max(case((IS_ATTENTION, 1), else_=0)) == 1,
+        "detail_log_id": func.min(_DETAIL.detail_log_id),
+        "state": literal(OPEN),
+        **dict.fromkeys(("first_seen", "last_seen"), literal(today)),
+        **dict.fromkeys(("first_site_run", "last_site_run"), literal(ended.site_run_id)),
+        "nights": literal(1),
+    }
     found = (
-        select(
-            literal(ended.site_id),
-            _DETAIL.fingerprint,
-            func.min(_LOG.document_id),
-            func.min(_DETAIL.rule),
-            func.max(case((IS_ATTENTION, 1), else_=0)) == 1,
-            func.min(_DETAIL.detail_log_id),
-            literal(OPEN),
-            literal(today),
-            literal(ended.site_run_id),
-            literal(today),
-            literal(ended.site_run_id),
-            literal(1),
-        )
+        select(*values.values())
         .join(_LOG, _LOG.harvest_log_id == _DETAIL.harvest_log_id)
         .where(_LOG.site_run_id == ended.site_run_id, _DETAIL.fingerprint.is_not(None), ~known)
         .group_by(_DETAIL.fingerprint)
     )
-    columns = (
-        "site_schedule_id fingerprint document_id rule needs_attention detail_log_id state first_seen first_site_run "
-        "last_seen last_site_run nights"
-    )
-    session.execute(insert(_PROBLEM).from_select(columns.split(), found, include_defaults=False))
+    session.execute(insert(_PROBLEM).from_select([*values], found, include_defaults=False))
 
 
 def _end(session: Session, ended: EndedSiteRun, today: date) -> None:
