@@ -379,7 +379,6 @@ class LastOutcome:
     run_id: int
     harvest_date: date
     outcome: str
-    message: str
     findings: tuple[StoredFinding, ...] = ()
 
     def explains(self, outcome: str | None) -> bool:
@@ -403,7 +402,7 @@ def last_outcomes(session: Session, document_ids: Iterable[str]) -> dict[Key, La
         .group_by(site, log.document_id, log.revision)
     )
     numbers = list(session.scalars(newest))
-    rows = select(site, *columns(log, "document_id revision site_run_id run_id harvest_date outcome message"))
+    rows = select(site, *columns(log, "document_id revision site_run_id run_id harvest_date outcome"))
     rows = rows.join(HarvestSiteRun, with_site_run)
     chosen = session.execute(rows.where(log.harvest_log_id.in_(numbers))).all() if numbers else []
     last = {(row[0], row[1], row[2]): LastOutcome(*row[3:]) for row in chosen}

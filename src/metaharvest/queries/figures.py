@@ -5,10 +5,12 @@ The totals of the harvests come from `site_totals`: sums of weeks, which the jou
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import date, timedelta
 from enum import StrEnum
+from statistics import median
 from typing import Any
 
 from sqlalchemy import Row, distinct, func, or_, select
@@ -305,23 +307,16 @@ def _days_until_fixed(session: Session, first_day: date, last_day: date) -> list
         .where(_problem.ended_on >= first_day, _problem.ended_on <= last_day, _problem.state == FIXED)
         .group_by(_problem.first_seen, _problem.ended_on)
     )
-    counted: dict[int, int] = {}
+    counted = Counter[int]()
     for first, ended, number in session.execute(query):
-        days = max((ended - first).days, 0) if ended else 0
-        counted[days] = counted.get(days, 0) + number
+        counted[max((ended - first).days, 0) if ended else 0] += number
     return sorted(counted.items())
 
 
 def _median(days: Sequence[tuple[int, int]]) -> float | None:
-    """The median of days, each with its number; in the middle of two, if it lies between them."""
-    total = sum(number for _, number in days)
-    if not total:
-        return None
-    middle, passed, found = ((total - 1) // 2, total // 2), 0, []
-    for each, number in days:
-        found += [each for place in middle if passed <= place < passed + number]
-        passed += number
-    return sum(found) / len(found)
+    """The median of days, each with its number."""
+    each = [day for day, number in days for _ in range(number)]
+    return float(median(each)) if each else None
 
 
 def _rules(session: Session, first_day: date, last_day: date) -> list[RuleOfYear]:

@@ -457,19 +457,17 @@ def _sentence(held: int | None, row: ListingSite | None, findings: Sequence[Stor
         return f"{begins}{joint} {its} {_FAILED[row.outcome]}{since}.{_reason(findings)}"
     if row.missing_since:
         return f"{begins}. A full list of {site} has not named it since {row.missing_since}."
-    if row.outcome == OutcomeKind.FILTERED.value:
-        return f"{begins}. {site[0].upper()}{site[1:]} lists {listed}, which is left out.{_reason(findings)}"
-    if row.outcome == OutcomeKind.STALE.value:
-        return f"{begins}. The list of {site} is older: it names {listed}."
-    if row.outcome == OutcomeKind.DELETED.value:
-        return f"{begins}. {site[0].upper()}{site[1:]} says that it was deleted there."
+    if row.outcome in GOOD and held is None:
+        return f"{begins}: the harvests of {site} are rehearsals. They found no error in {listed}."
     if row.outcome in GOOD:
-        if held is None:
-            return f"{begins}: the harvests of {site} are rehearsals. They found no error in {listed}."
         return f"{begins}, as {site} lists it."
-    if row.outcome is None:
-        return f"{begins}. {site[0].upper()}{site[1:]} lists {listed}; no harvest has decided about it yet."
-    return f"{begins}. {site[0].upper()}{site[1:]} lists {listed}: {row.outcome}.{_reason(findings)}"
+    why = {
+        OutcomeKind.FILTERED.value: f"The site {row.site} lists {listed}, which is left out.{_reason(findings)}",
+        OutcomeKind.STALE.value: f"The list of {site} is older: it names {listed}.",
+        OutcomeKind.DELETED.value: f"The site {row.site} says that it was deleted there.",
+    }
+    undecided = f"The site {row.site} lists {listed}; no harvest has decided about it yet."
+    return f"{begins}. {why.get(row.outcome or '', undecided)}"
 
 
 def _reason(findings: Sequence[StoredFinding]) -> str:

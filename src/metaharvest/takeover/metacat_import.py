@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from enum import StrEnum
+from itertools import chain, count
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -173,13 +174,8 @@ class _ImportPlan:
         candidates = [base]
         for hint in hints:
             candidates.append(f"{candidates[-1]}-{hint}" if hint not in candidates[-1] else candidates[-1])
-        number = 1
-        while candidates and candidates[0].casefold() in self._names:
-            candidates.pop(0)
-            if not candidates:
-                number += 1
-                candidates.append(f"{base}-{number}")
-        return candidates[0]
+        numbered = (f"{base}-{number}" for number in count(2))
+        return next(each for each in chain(candidates, numbered) if each.casefold() not in self._names)
 
 
 def _plain(text: str) -> str:
