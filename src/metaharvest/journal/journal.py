@@ -294,12 +294,12 @@ class Journal:
         what = "repository" if site_run.site.options.oai else "harvest list"
         message = f"The {what} {shown_url(site_run.site.list_url)} could not be read: {one_line(reason)}"
         row = LogRow(code, message, tuple(findings))
-        await self.close_site_run(Closing(site_run, (row,), status=SiteRunStatus.LIST_FAILED, reason=reason))
+        await self._end(Closing(site_run, (row,), status=SiteRunStatus.LIST_FAILED, reason=reason))
 
     async def target_refused(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
         """Close a site run as failed, because its target or one of its files cannot be used: the site's dates stay."""
         row = LogRow("SiteError", findings[0].message, tuple(findings))
-        await self.close_site_run(Closing(site_run, (row,), status=SiteRunStatus.FAILED, reason=findings[0].message))
+        await self._end(Closing(site_run, (row,), status=SiteRunStatus.FAILED, reason=findings[0].message))
 
     async def site_failed(self, site_run: SiteRun, error: Exception) -> None:
         """Close a site run that met an unexpected error: its traceback is logged, its outcomes so far stay."""
@@ -311,18 +311,16 @@ class Journal:
         """Close a site run that was stopped before its list was read to the end: the site stays due."""
         why = "The harvest of this site was stopped; the next run goes on with it."
         row, status = LogRow("DocDeferred", why), SiteRunStatus.STOPPED
-        await self.close_site_run(Closing(site_run, (row,), listed, unchanged, duplicates, status=status, reason=why))
+        await self._end(Closing(site_run, (row,), listed, unchanged, duplicates, status=status, reason=why))
 
     async def broken_off(self, site_run: SiteRun, listed: int, unchanged: int, duplicates: int, row: LogRow) -> None:
         """Close a site run with an incomplete list: the outcomes of its documents stay, and so do the site's dates."""
-        counts, status = (listed, unchanged, duplicates), SiteRunStatus.INCOMPLETE
-        await self.close_site_run(Closing(site_run, (row,), *counts, status=status, reason=row.message))
+        status, reason = SiteRunStatus.INCOMPLETE, row.message
+        await self._end(Closing(site_run, (row,), listed, unchanged, duplicates, status=status, reason=reason))
 
     async def close_site_run(self, closing: Closing) -> None:
         """Close a site run: totals that balance, the next date, and the report that is owed to the contacts."""
-        self._open_sites.discard(closing.site_run.site_run_id)
-        if not await asyncio.wrap_future(self._writer.request(self._close, closing)):
-            self.reports_not_made += 1
+        await self._end(closing)
 
     async def deferred(self, site_run: SiteRun, findings: Sequence[Finding]) -> None:
         """Note the reason why documents were deferred: one row for all of them; their own rows carry no finding.
@@ -431,6 +429,11 @@ class Journal:
 
     def _open(self, session: Session, openings: Sequence[Opening]) -> Sequence[SiteRun]:
         return site_runs.open_all(session, openings, self._stamp())
+
+    async def _end(self, closing: Closing) -> None:
+        self._open_sites.discard(closing.site_run.site_run_id)
+        if not await asyncio.wrap_future(self._writer.request(self._close, closing)):
+            self.reports_not_made += 1
 
     def _close(self, session: Session, closings: Sequence[Closing]) -> Sequence[bool]:
         closings = [self._with_no_room(closing) for closing in closings]

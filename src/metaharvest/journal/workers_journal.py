@@ -111,15 +111,14 @@ class WorkersJournal(Journal):
         self._is_stopped = self._is_stopped_by_person
         return super().close_run()
 
-    async def close_site_run(self, closing: Closing) -> None:
-        """Close a site run, unless the end of the slice cut it short."""
+    async def _end(self, closing: Closing) -> None:
         site_run = closing.site_run
         is_cut_short = closing.status is not None or site_run.site_run_id in self._cut_short
         self._cut_short.discard(site_run.site_run_id)
         if is_cut_short and self._is_over(site_run.site.site_id):
             self._open_sites.discard(site_run.site_run_id)
             return
-        await super().close_site_run(closing)
+        await super()._end(closing)
 
 
 def by_leases(held: HeldClaims) -> MayWrite:

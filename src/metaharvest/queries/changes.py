@@ -176,16 +176,19 @@ def _ends_of(session: Session, first: int, second: int) -> tuple[ComparedRun, Co
     """The two runs. Raises MetaharvestError."""
     if first >= second:
         raise MetaharvestError(f"Name the earlier run first: the run {second} is not later than the run {first}.")
-    before, after = _compared(session, first), _compared(session, second)
-    for run_id in (first, second):
-        _require_log(session, run_id)
-    return before, after
+    return _compared(session, first), _compared(session, second)
 
 
 def _compared(session: Session, run_id: int) -> ComparedRun:
+    """Raises MetaharvestError if there is no such run, or if its log was deleted."""
     run = row_of(session, HarvestRun, run_id)
     if run is None:
         raise no_such_run(run_id)
+    if session.scalar(select(HarvestLog.run_id).where(HarvestLog.run_id == run_id).limit(1)) is None:
+        raise MetaharvestError(
+            f"The log of the run {run_id} has been deleted ([harvester] log_period_days), so what it did to each "
+            f"document is not known any more; {todo('runs.show', run_id=run_id)} has its totals."
+        )
     return ComparedRun(run.run_id, run.harvest_date, run.status)
 
 
@@ -223,8 +226,7 @@ def _of_sites(
     for site_id, (then, now) in ends.items():
         before, after = (_standing(end, last, logged, findings) for end in (then, now))
         done = _done([row for each in between[site_id] for row in logged.get(each.site_run_id, ())])
-        changed = [*_failing(before.documents, after.documents), *_fixed(before.documents, after.documents, done)]
-        documents = [*changed, *done]
+        documents = [*_changed(before.documents, after.documents, done), *done]
         yield ChangedSite(
             names.get(site_id),
             site_id,
@@ -295,31 +297,24 @@ def _logged(session: Session, ends: Iterable[_SiteEnd], between: Iterable[Sequen
     )
 
 
-def _failing(before: Mapping[str, ChangedDocument], after: Mapping[str, ChangedDocument]) -> Iterator[ChangedDocument]:
-    for document_id, now in after.items():
-        if then := before.get(document_id):
-            yield replace(now, change="still_failing", outcome_before=then.outcome, rule_before=then.rule)
-        else:
-            yield now
-
-
-def _fixed(
+def _changed(
     before: Mapping[str, ChangedDocument], after: Mapping[str, ChangedDocument], done: Sequence[ChangedDocument]
 ) -> Iterator[ChangedDocument]:
-    """Documents that no longer fail, with their new outcome: none if they are there already, or no longer listed."""
+    """The documents that fail, and those that no longer do, with their new outcome.
+
+    A fixed document has no outcome if it is there already, or no longer listed.
+    """
     by_id = {each.document_id: each for each in done}
+    for document_id, now in after.items():
+        if document_id not in before:
+            yield now
     for document_id, then in before.items():
-        if document_id not in after:
-            now = by_id.get(document_id)
-            yield ChangedDocument(
-                change="fixed",
-                docid=now.docid if now else then.docid,
-                document_id=document_id,
-                revision=now.revision if now else then.revision,
-                outcome=now.outcome if now else None,
-                outcome_before=then.outcome,
-                rule_before=then.rule,
-            )
+        earlier: dict[str, Any] = {"outcome_before": then.outcome, "rule_before": then.rule}
+        if document_id in after:
+            yield replace(after[document_id], change="still_failing", **earlier)
+        else:
+            fixed = by_id.get(document_id) or replace(then, outcome=None, rule=None, message=None, line=None)
+            yield replace(fixed, change="fixed", **earlier)
 
 
 def _standing(
@@ -375,12 +370,3 @@ def _done(rows: Sequence[_Row]) -> list[ChangedDocument]:
         )
         for document_id, revision, kind in (*(key for key in rehearsed if key[:2] not in taken), *done)
     ]
-
-
-def _require_log(session: Session, run_id: int) -> None:
-    """Raises MetaharvestError if the log of this run was deleted."""
-    if session.scalar(select(HarvestLog.run_id).where(HarvestLog.run_id == run_id).limit(1)) is None:
-        raise MetaharvestError(
-            f"The log of the run {run_id} has been deleted ([harvester] log_period_days), so what it did to each "
-            f"document is not known any more; {todo('runs.show', run_id=run_id)} has its totals."
-        )
