@@ -113,11 +113,7 @@ def why_it_stays(session: Session, run_id: int) -> str:
         "the list of a repository goes on from it": SiteCheckpoint.site_run_id.in_(ours),
         "an open problem was found in it": (SiteProblem.state == "open") & problem,
     }
-    return next((why for why, condition in reasons.items() if _any(session, condition)), "")
-
-
-def _any(session: Session, condition: ColumnElement[bool]) -> bool:
-    return session.execute(select(1).where(condition).limit(1)).first() is not None
+    return next((why for why, its in reasons.items() if session.execute(select(1).where(its).limit(1)).first()), "")
 
 
 def _deleted(session: Session, condition: ColumnElement[bool], table: type) -> int:

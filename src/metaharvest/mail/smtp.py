@@ -108,16 +108,13 @@ class SmtpServer:
         code, text = session.rcpt(address)
         if code not in (250, 251):
             return replace(self._failed(_lasting(code), code, text), put_off=400 <= code < 500)
-        session.patience = self._patience
+        session.patience = lambda: 0.0 if self._is_hurried() else _AFTER_MESSAGE
         try:
             code, text = session.data(letter.content)
         except smtplib.SMTPDataError as error:
             code, text = error.smtp_code, _as_bytes(error.smtp_error)
         session.patience = None
         return Attempt("sent") if 200 <= code < 300 else self._failed(_lasting(code), code, text)
-
-    def _patience(self) -> float:
-        return 0.0 if self._is_hurried() else _AFTER_MESSAGE
 
     def _connected(self) -> SmtpClient | SmtpTlsClient:
         self._session = session = self._session or self._open()

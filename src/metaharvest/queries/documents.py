@@ -85,11 +85,6 @@ class DocumentFilter:
     site_ids: Collection[int] | None = None
 
 
-def nights_failing(since: date | None, today: date) -> int | None:
-    """The number of nights for which a document has been failing; None if it is not."""
-    return None if since is None else nights(since, today)
-
-
 def as_of(session: Session, today: date) -> date:
     """The day up to which nights are counted: today, or the day of the newest harvest if it is later (`run --date`)."""
     newest = select(HarvestRun.harvest_date).where(IS_HARVEST).order_by(HarvestRun.run_id.desc()).limit(1)
@@ -254,7 +249,7 @@ def document_row(row: LedgerRow, names: Mapping[int, str], today: date, last: Ma
         revision=revision,
         repository_revision=row.target_revision,
         url=shown_url(row.document_url),
-        nights=nights_failing(row.failing_since, today),
+        nights=row.failing_since and nights(row.failing_since, today),
         run_id=explained.run_id if explained else None,
         harvest_date=explained.harvest_date if explained else None,
         findings=explained.findings if explained else (),

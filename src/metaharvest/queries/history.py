@@ -23,6 +23,7 @@ from metaharvest.database.models import (
     HarvestSiteRun,
 )
 from metaharvest.errors import MetaharvestError, UnknownDocument
+from metaharvest.ledger.entries import nights
 from metaharvest.ledger.records import MISSING_SINCE
 from metaharvest.model import OutcomeKind
 from metaharvest.model.actions import todo
@@ -30,7 +31,7 @@ from metaharvest.model.mappings import record_of
 from metaharvest.model.values import frozen
 from metaharvest.queries.departures import departure
 from metaharvest.queries.document_search import did_you_mean
-from metaharvest.queries.documents import GOOD, as_of, nights_failing, reasons_put_off
+from metaharvest.queries.documents import GOOD, as_of, reasons_put_off
 from metaharvest.queries.records import (
     StoredFinding,
     columns,
@@ -310,7 +311,7 @@ class _Reader:
                 revision=listed,
                 repository_revision=row.target_revision if event is None or event.was_taken else None,
                 url=shown_url(row.document_url),
-                nights=nights_failing(row.failing_since, self.today) if is_registered else None,
+                nights=nights(row.failing_since, self.today) if row.failing_since and is_registered else None,
             )
 
     def _title(self, listed: Sequence[ListingSite]) -> str | None:

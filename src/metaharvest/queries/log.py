@@ -148,7 +148,7 @@ def of_one_run(session: Session, wanted: LogFilter) -> LogFilter:
     if scope.site_run_id is not None:
         return replace(wanted, run_id=None, site=None, site_run_id=scope.site_run_id)
     if scope.run_id is None and not wanted.is_over_runs and wanted.site is None:
-        return replace(wanted, run_id=runs.newest_run_id(session))
+        return replace(wanted, run_id=session.scalar(select(func.max(HarvestRun.run_id))))
     return wanted
 
 

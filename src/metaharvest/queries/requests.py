@@ -93,15 +93,11 @@ def daemon(session: Session, now: datetime) -> DaemonRecord | None:
     row = session.get(DaemonState, 1)
     if row is None:
         return None
-    if now - row.seen_at > _DAEMON_SILENT_AFTER and not _harvests(session, row):
+    its = (HarvestRun.host == row.host, HarvestRun.pid == row.pid, HarvestRun.status == RunStatus.RUNNING.value)
+    if now - row.seen_at > _DAEMON_SILENT_AFTER and session.scalar(select(HarvestRun.run_id).where(*its)) is None:
         return None
     next_run = row.next_run_at if row.next_run_at is not None and row.next_run_at > now else None
     return DaemonRecord(row.host, row.pid, next_run, row.zone)
-
-
-def _harvests(session: Session, row: DaemonState) -> bool:
-    its = (HarvestRun.host == row.host, HarvestRun.pid == row.pid, HarvestRun.status == RunStatus.RUNNING.value)
-    return session.scalar(select(HarvestRun.run_id).where(*its).limit(1)) is not None
 
 
 def _record(row: HarvestRequest) -> RequestRecord:

@@ -166,11 +166,6 @@ class RunFinding(StoredFinding):
     fingerprint: str | None
 
 
-def newest_run_id(session: Session) -> int | None:
-    """The number of the newest run; None if there has been none."""
-    return session.scalar(select(func.max(HarvestRun.run_id)))
-
-
 def run_record(session: Session, run_id: int) -> RunRecord:
     """The run of this number. Raises MetaharvestError if there is none."""
     statement = _RUNS.where(HarvestRun.run_id == run_id)

@@ -121,7 +121,11 @@ class PeriodTotals:
     def __init__(self, session: Session, first: date, last: date) -> None:
         self.runs = runs_between(session, first, last)
         self._session = session
-        self._kept = _kept_spans(session, first, last)
+        kept = SiteTotals.first_day
+        found = session.scalars(select(kept).where(kept >= Span.of(first).first, kept <= last).distinct())
+        # A run that goes on changes the totals of its span.
+        under_way = select(HarvestRun.harvest_date).where(HarvestRun.status == RunStatus.RUNNING.value)
+        self._kept = set(found) - {Span.of(day).first for day in session.scalars(under_way)}
 
     def number_of_runs(self, first: date, last: date) -> int:
         """The number of runs from the first day to the last."""
@@ -161,14 +165,6 @@ class PeriodTotals:
         cut = {Span.of(day) for day in self.runs if not first <= day <= last}
         whole = {span for span in spans if span.first in self._kept and span not in cut}
         return sorted(span.first for span in whole), [spans[span] for span in spans if span not in whole]
-
-
-def _kept_spans(session: Session, first: date, last: date) -> set[date]:
-    """The first days of the spans up to the last day whose kept totals are right: no run of them goes on."""
-    kept = SiteTotals.first_day
-    found = set(session.scalars(select(kept).where(kept >= Span.of(first).first, kept <= last).distinct()))
-    under_way = select(HarvestRun.harvest_date).where(HarvestRun.status == RunStatus.RUNNING.value)
-    return found - {Span.of(day).first for day in session.scalars(under_way)}
 
 
 def runs_between(session: Session, first: date, last: date) -> dict[date, list[int]]:

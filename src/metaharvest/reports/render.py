@@ -141,14 +141,9 @@ def _environment_of(own: Path | None, docs_url: str) -> Environment:
     environment.filters.update(wrapped=wrapped, underlined=underlined, comma="{:,}".format, marked=marked)
     environment.globals["action"] = todo
     environment.globals["rules_page"] = rules_page = f"{docs_url}/{RULES_PAGE}" if docs_url else ""
-    environment.filters["page"] = lambda rule: page_of(rule, rules_page)
+    environment.filters["page"] = lambda rule: f"{rules_page}#{anchor(rule)}" if rules_page and rule in RULES else ""
     environment.tests["web"] = lambda url: url.lower().startswith(("http://", "https://"))
     return environment
-
-
-def page_of(rule: str, rules_page: str) -> str:
-    """The address of the rule on the page of rules; empty if it is not there, or there is no address."""
-    return f"{rules_page}#{anchor(rule)}" if rules_page and rule in RULES else ""
 
 
 def wrapped(text: str, indent: int = 0, first: str = "") -> str:
