@@ -48,10 +48,7 @@ class DecisionRecord:
 
 @frozen
 class DecisionFilter:
-    """The selection of decisions; None: any. `since`: at this moment or later; `until`: before this moment.
-
-    `site_id`: about this site.
-    """
+    """The selection of decisions; None: any. `since`: at this moment or later; `until`: before this moment."""
 
     site_id: int | None = None
     actor: str | None = None

@@ -176,10 +176,7 @@ def documents_with_rule(
 
 
 def count_with_rule(session: Session, wanted: DocumentFilter, today: date) -> RowCount:
-    """The number of documents that `documents_with_rule` has on all pages, each with all of its revisions.
-
-    Raises as it does.
-    """
+    """The number of documents that `documents_with_rule` has on all pages, each with all of its revisions."""
     site_ids = searched_sites(session, wanted)
     conditions = is_open_problem(wanted.rule, _PROBLEM)
     if site_ids is not None:

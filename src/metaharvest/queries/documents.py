@@ -233,10 +233,7 @@ def _place(site_id: int, name: str) -> tuple[str, int]:
 
 
 def document_row(row: LedgerRow, names: Mapping[int, str], today: date, last: Mapping[Key, LastOutcome]) -> DocumentRow:
-    """The document of a row of the ledger, with the findings of its last outcome.
-
-    `names` are the names of sites, `last` the last outcomes.
-    """
+    """The document of a row of the ledger, with the findings of its last outcome."""
     site_id, revision = row.site_schedule_id, shown_revision(row.revision, row.outcome, row.datestamp)
     known = last.get((site_id, row.document_id, row.revision))
     explained = known if known is not None and known.explains(row.outcome) else None

@@ -25,10 +25,9 @@ from metaharvest.queries.records import equalities, row_of
 class JobRecord:
     """A job. `kind` and `state` are values of model/jobs.py; `subject` names its sites, or its run.
 
-    `worker` has it, or had it last.
-
-    `slices` are the claims that ended by themselves, `attempts` the claims since the last one of them. `seconds` are by
-    the clock, `cpu_seconds` by the processor, and `memory_bytes` is the most that a worker had.
+    `worker` has it, or had it last. `slices` are the claims that ended by themselves, `attempts` the claims since the
+    last one of them. `seconds` are by the clock, `cpu_seconds` by the processor, and `memory_bytes` is the most that a
+    worker had.
     """
 
     job_id: int

@@ -64,9 +64,7 @@ class RuleTotal:
 def open_problems(session: Session, site: str | None = None, rule: str | None = None) -> list[RuleTotal]:
     """The open problems of registered sites, or of one; those that need attention first, then by documents and sites.
 
-    `rule`: only the problems of this rule.
-
-    Raises MetaharvestError if there is no such site.
+    `rule`: only the problems of this rule. Raises MetaharvestError if there is no such site.
     """
     problem = SiteProblem
     conditions = [_IS_OPEN, IS_OF_REGISTERED_SITE]
