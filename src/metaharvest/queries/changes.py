@@ -32,7 +32,7 @@ from metaharvest.queries.records import (
     would_be,
 )
 from metaharvest.queries.runs import no_such_run, site_number
-from metaharvest.queries.sites import last_names, site_names
+from metaharvest.queries.sites import last_names
 from metaharvest.queries.trends import READ_A_LIST, Harvest, harvests_of, newest_site_runs
 
 CHANGES = ("newly_failing", "still_failing", "fixed", "inserted", "updated", "deleted")
@@ -127,9 +127,7 @@ def changes(session: Session, first: int, second: int, site: str | None = None) 
     if number is not None:
         between.append(HarvestSiteRun.site_schedule_id == number)
     site_ids = sorted(session.scalars(select(HarvestSiteRun.site_schedule_id).where(*between).distinct()))
-    names = site_names(session)
-    if not names.keys() >= set(site_ids):
-        names = last_names(session)
+    names = last_names(session)
     found = [site for some in batches(site_ids, _AT_ONCE) for site in _of_sites(session, names, some, first, second)]
     return Changes(
         before,

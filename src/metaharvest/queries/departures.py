@@ -39,9 +39,14 @@ def departure(session: Session, document_id: str) -> str:
         return f"{document_id} was withdrawn on {withdrawal.withdrawn_on}{by}.{erased} {reason}"
     tombstone = session.get(DocumentTombstone, document_id)
     if tombstone is not None and tombstone.document_id == document_id:
-        day, site = f"{tombstone.deleted_at:%Y-%m-%d}", _site_name(session, tombstone.site_schedule_id)
-        return f"{document_id} was deleted on {day}, as {site} says that it was deleted there."
-    return "" if _is_held(session, document_id) else _by_the_log(session, document_id)
+        day, site_id = tombstone.deleted_at.date(), tombstone.site_schedule_id
+    elif not _is_held(session, document_id) and (deletion := _by_the_log(session, document_id)):
+        day, site_id = deletion
+    else:
+        return ""
+    name = session.scalar(select(HarvestSiteSchedule.name).where(HarvestSiteSchedule.site_schedule_id == site_id))
+    site = f"the site '{name}'" if name else "its site"
+    return f"{document_id} was deleted on {day}, as {site} says that it was deleted there."
 
 
 def _is_held(session: Session, document_id: str) -> bool:
@@ -54,8 +59,8 @@ def _is_held(session: Session, document_id: str) -> bool:
     return document_id in (session.scalar(catalogue), session.scalar(others))
 
 
-def _by_the_log(session: Session, document_id: str) -> str:
-    """The same from the newest outcome in the log, for targets that keep no date of their own."""
+def _by_the_log(session: Session, document_id: str) -> tuple[date, int | None] | None:
+    """The day and the site of the deletion by the newest outcome, for targets that keep no date."""
     log = HarvestLog
     newest = (
         select(log.outcome, log.harvest_date, log.site_schedule_id, log.document_id)
@@ -65,15 +70,8 @@ def _by_the_log(session: Session, document_id: str) -> str:
         .limit(1)
     )
     row = session.execute(newest).first()
-    if row is None or row[3] != document_id or row[0] != OutcomeKind.DELETED.value:
-        return ""
-    return f"{document_id} was deleted on {row[1]}, as {_site_name(session, row[2])} says that it was deleted there."
-
-
-def _site_name(session: Session, site_id: int | None) -> str:
-    its_row = HarvestSiteSchedule.site_schedule_id == (site_id or 0)
-    name = session.scalar(select(HarvestSiteSchedule.name).where(its_row))
-    return f"the site '{name}'" if name else "its site"
+    is_deletion = row is not None and row[3] == document_id and row[0] == OutcomeKind.DELETED.value
+    return (row[1], row[2]) if row is not None and is_deletion else None
 
 
 @frozen
