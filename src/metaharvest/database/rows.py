@@ -12,7 +12,7 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Column, Connection, Dialect, LargeBinary, Table, insert, text
+from sqlalchemy import Connection, Dialect, LargeBinary, Table, insert, text
 
 from metaharvest.database.base import Identifier
 
@@ -89,7 +89,9 @@ def _ready(dialect: Dialect, table: Table, rows: Sequence[Columns], same: Column
             values[name] = repeat(convert(same[name]) if convert else same[name], len(rows))
         elif convert and isinstance(table.c[name].type, LargeBinary):
             values[name] = map(convert, values[name])  # to compare documents takes longer than to convert them
-        elif convert and not _are_as_stored(table.c[name], values[name]):
+        elif convert:
+            if isinstance(table.c[name].type, Identifier) and "".join(filter(None, values[name])).isascii():
+                continue  # almost all identifiers: no conversion changes them
             # Most columns to convert have few different values, such as the day.
             converted = {value: convert(value) for value in set(values[name])}
             values[name] = map(converted.__getitem__, values[name])
@@ -97,11 +99,6 @@ def _ready(dialect: Dialect, table: Table, rows: Sequence[Columns], same: Column
     if not dialect.positional:
         ready = [dict(zip(conversions, row, strict=True)) for row in ready]
     return statement, ready
-
-
-def _are_as_stored(column: Column[Any], values: Iterable[Any]) -> bool:
-    """True for identifiers that no conversion changes, as almost all."""
-    return isinstance(column.type, Identifier) and "".join(filter(None, values)).isascii()
 
 
 @lru_cache(maxsize=64)

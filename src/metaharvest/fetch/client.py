@@ -46,7 +46,7 @@ from metaharvest.fetch.robots import Robots
 from metaharvest.fetch.stops import Stops, ending_after
 from metaharvest.fetch.transfer import CurlHandle, CurlMulti
 from metaharvest.fetch.url import WebAddress, is_allowed, literal_address
-from metaharvest.model import Finding, ListVersion, Network, Reach
+from metaharvest.model import Finding, ListVersion, Reach
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.model.values import frozen
 from metaharvest.text import shown_url
@@ -98,11 +98,6 @@ class _Question:
     query: Query | None = None
     is_aside: bool = False
     on_redirect: OnRedirect | None = None
-
-    def networks_for(self, address: WebAddress) -> tuple[Network, ...]:
-        """The networks that a request for this address may reach, beside the networks of the settings."""
-        server = self.reach.server
-        return self.reach.networks if server is None or server == address.server else ()
 
 
 class Fetcher:
@@ -278,11 +273,12 @@ class Fetcher:
             left = Limits(limits.deadline - spent, limits.size)
             if left.deadline <= 0:
                 raise FetchError(error_messages.out_of_time(here.url, given), transient=True, seconds=spent)
+            is_reached = question.reach.server in (None, here.server)
             exchange = Exchange(
                 here,
                 question.file,
                 left,
-                (*self._http.allow_networks, *question.networks_for(here)),
+                (*self._http.allow_networks, *(question.reach.networks if is_reached else ())),
                 question.conditions,
                 in_memory=not question.is_list,
                 site_id=question.site_id,

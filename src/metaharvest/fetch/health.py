@@ -71,6 +71,15 @@ class CircuitBreaker:
         if not self.is_open:
             self.failures, self._pause_until = 0, 0.0
 
+    def require_closed(self, server: str, trouble: str) -> None:
+        """Raises NotAsked if the server has a pause or is given up; `trouble` begins the sentence about it."""
+        if not (self.is_open or (pause := self.pause)):
+            return
+        message = f"{trouble} in a row and was not asked again."
+        remedy = "Check whether the server is up; the documents are tried again by themselves."
+        finding = Finding("http.server-stopped", message, remedy, Level.WARNING)
+        raise NotAsked(finding, server, seconds=0.0, retry_after=None if self.is_open else pause)
+
     def resume(self, failures: int, failed_before: float, pause: float) -> None:
         """Continue after this number of failures in a row; `failed_before` and `pause` are in seconds."""
         now = time.monotonic()
@@ -139,16 +148,9 @@ class HostHealth:
 
     def require_reachable(self, address: WebAddress) -> None:
         """Raises NotAsked if the host of `address` could not be reached, and has a pause or is given up."""
-        if not self._unreached or not (breaker := self._unreached.get(host := address.server)):
-            return
-        times = counted(breaker.failures, "time")
-        message = f"The server {host} could not be reached {times} in a row and was not asked again."
-        remedy = "Check whether the server is up; the documents are tried again by themselves."
-        finding = Finding("http.server-stopped", message, remedy, Level.WARNING)
-        if breaker.is_open:
-            raise NotAsked(finding, host, seconds=0.0)
-        if left := breaker.pause:
-            raise NotAsked(finding, host, seconds=0.0, retry_after=left)
+        if self._unreached and (breaker := self._unreached.get(host := address.server)):
+            times = counted(breaker.failures, "time")
+            breaker.require_closed(host, f"The server {host} could not be reached {times}")
 
     def asked(self, address: WebAddress) -> float:
         """The moment (time.monotonic) at which a request begins; the following ones wait for its result."""
@@ -218,13 +220,8 @@ class ServerHealth:
     def require_well(self, url: str) -> None:
         """Raises NotAsked if the server of `url` has a pause or is given up."""
         breaker, host = self._breaker(url), server_of(url)
-        if not (breaker.is_open or (pause := breaker.pause)):
-            return
         server = f"The server {host}" if host else "The disk with the site's files"
-        message = f"{server} failed {breaker.failures} times in a row and was not asked again."
-        remedy = "Check whether the server is up; the documents are tried again by themselves."
-        finding = Finding("http.server-stopped", message, remedy, Level.WARNING)
-        raise NotAsked(finding, host, seconds=0.0, retry_after=None if breaker.is_open else pause)
+        breaker.require_closed(host, f"{server} failed {breaker.failures} times")
 
     def defer(self, why: Finding, server: str) -> None:
         """Count a document that is deferred because of `server`, or, if that is empty, for another reason."""

@@ -175,8 +175,8 @@ class HttpClient:
     ) -> HttpAnswer:
         """The response to a request for `path` (quoted, added to the target's url) with form fields or multipart parts.
 
-        `cookies` are sent; it gets the cookies of the response, and threads may share it. A GET or HEAD is retried a
-        few times. `most_bytes` limits the response. Raises Unanswered.
+        `cookies` are sent; it gets the cookies of the response, and threads may share it. A GET is retried a few times.
+        `most_bytes` limits the response. Raises Unanswered.
         """
         request = requests.Request(
             method,
@@ -187,25 +187,17 @@ class HttpClient:
             files=list(parts) or None,
             cookies=cookies,
         )
-        outcome: HttpAnswer | Unanswered
         for attempt in count(1):
             try:
-                outcome = self._exchange(request, cookies, most_bytes)
+                answer = self._exchange(request, cookies, most_bytes)
             except Unanswered as error:
-                outcome = error
-            wait = self._wait(outcome, attempt) if method in ("GET", "HEAD") else None
-            if wait is None:
+                if method == "GET" and error.again and self._waits(attempt):
+                    continue
+                raise
+            wanted = seconds_wanted(answer.headers.get("Retry-After", ""), answer.headers.get("Date", ""))
+            if method != "GET" or answer.status not in _BUSY or not self._waits(attempt, wanted):
                 break
-            log.debug("%s %s is asked again in %.1f seconds", method, self.url + path, wait)
-            if not pause(wait):
-                break
-        if isinstance(outcome, Unanswered):
-            try:
-                raise outcome
-            finally:
-                # Its traceback has this frame: without the name, the document's bytes go at once.
-                del outcome
-        return outcome
+        return answer
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -234,15 +226,13 @@ class HttpClient:
             raise Unanswered(_too_large(url, most_bytes, is_document=most_bytes == self.document_bytes))
         return HttpAnswer(url, response.status_code, response.reason or "", response.headers, body)
 
-    def _wait(self, outcome: HttpAnswer | Unanswered, attempt: int) -> float | None:
-        """The seconds until the retry of a request; None: there is no retry."""
-        if isinstance(outcome, Unanswered):
-            return wait_after(attempt, self._http) if outcome.again else None
-        if outcome.status not in _BUSY:
-            return None
-        headers = outcome.headers
-        wanted = seconds_wanted(headers.get("Retry-After", ""), headers.get("Date", ""))
-        return wait_after(attempt, self._http, wanted)
+    def _waits(self, attempt: int, wanted: float | None = None) -> bool:
+        """Wait for the next attempt; False if there is none. `wanted`: the seconds that the server asks for."""
+        wait = wait_after(attempt, self._http, wanted)
+        if wait is None:
+            return False
+        log.debug("%s is asked again in %.1f seconds", self.url, wait)
+        return pause(wait)
 
 
 def _read(response: requests.Response, most: int) -> bytes | None:

@@ -81,16 +81,12 @@ class Filters:
         """The decision about the document of this root element. Raises TransformTooCostly and NotEvaluated."""
         tried: list[Tried] = []
         for each in self.filters:
-            tried.append(self._try(each, root, time_left))
+            found, reason = self._finds(each, root, time_left)
+            inverted = Tried(each, not found, f"{reason}, and the filter is inverted")
+            tried.append(inverted if each.invert else Tried(each, found, reason))
             if tried[-1].is_match is not self.needs_all:
                 break
         return Decision(tried[-1].is_match, tuple(tried))
-
-    def _try(self, each: Filter, root: etree._Element, time_left: TimeLeft) -> Tried:
-        found, reason = self._finds(each, root, time_left)
-        if each.invert:
-            return Tried(each, not found, f"{reason}, and the filter is inverted")
-        return Tried(each, found, reason)
 
     def _finds(self, each: Filter, root: etree._Element, time_left: TimeLeft) -> tuple[bool, str]:
         path, result = one_line(each.xpath, _SHOWN), evaluated(each.xpath, self.namespaces, root)

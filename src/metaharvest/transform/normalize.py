@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,8 @@ class Normalization:
             # Read again in each pass: an element's text changes after something was added inside it.
             there = _AddedBefore(self.mappings)
             for mapping in self.mappings:
-                for node in self._nodes(mapping, root):
+                nodes = evaluated(mapping.xpath, self.namespaces, root)
+                for node in nodes if isinstance(nodes, list) else ():
                     added += self._add_beside(node, mapping, there, time_left)
                     if added > _MOST_ADDED:
                         raise TransformTooCostly
@@ -75,29 +76,21 @@ class Normalization:
                 return added
             before = added
 
-    def _nodes(self, mapping: Mapping, root: etree._Element) -> list[Any]:
-        found = evaluated(mapping.xpath, self.namespaces, root)
-        return found if isinstance(found, list) else []
-
     def _add_beside(self, node: Any, mapping: Mapping, there: _AddedBefore, time_left: TimeLeft) -> int:
         place = _element_of(node)
         parent = None if place is None else place.getparent()
         if place is None or parent is None:
             return 0
-        in_parent = there.within(parent)
-        text, added = text_of(node), 0
-        for new, value in self._wanted(mapping, text, time_left):
-            if (new.name, value) not in in_parent:
-                in_parent.add((new.name, value))
-                place = _added_after(place, new, value)
-                added += 1
-        return added
-
-    def _wanted(self, mapping: Mapping, text: str, time_left: TimeLeft) -> Iterator[tuple[NewElement, str]]:
+        in_parent, text, added = there.within(parent), text_of(node), 0
         for new in mapping.elements:
-            if new.regexp is None or matches(new.regexp, new.ignore_case, text, time_left):
-                for value in new.values:
-                    yield new, value
+            if new.regexp is not None and not matches(new.regexp, new.ignore_case, text, time_left):
+                continue
+            for value in new.values:
+                if (new.name, value) not in in_parent:
+                    in_parent.add((new.name, value))
+                    place = _added_after(place, new, value)
+                    added += 1
+        return added
 
 
 class _AddedBefore:

@@ -85,7 +85,8 @@ def export_dataset(
         reader = _Reader(sessions, hidden, request.documents_per_file, texts)
         name = request.folder.name or str(request.folder)
         progress.site_began(name)
-        progress.documents_listed(name, reader.number_after(manifest.last_change_seq))
+        with sessions() as session:
+            progress.documents_listed(name, number_of_changes(session, manifest.last_change_seq, hidden))
         while not stop.is_set():
             batches = _counted(reader.batches_after(manifest.last_change_seq), name, progress)
             first = next(batches, None)
@@ -102,25 +103,21 @@ def export_dataset(
     return manifest
 
 
+@frozen
 class _Reader:
-    """Reads the lines of one file after another."""
+    """Reads the lines of one file after another, at most `most` of each."""
 
-    def __init__(self, sessions: Sessions, hidden: Hidden, most: int, texts: Texts | None) -> None:
-        self._sessions = sessions
-        self._hidden = hidden
-        self._most = most
-        self._texts = texts
-
-    def number_after(self, seq: int) -> int:
-        with self._sessions() as session:
-            return number_of_changes(session, seq, self._hidden)
+    sessions: Sessions
+    hidden: Hidden
+    most: int
+    texts: Texts | None
 
     def batches_after(self, seq: int) -> Iterator[Sequence[Line]]:
         """The lines of the file that begins after this number of a change."""
         number = size = 0
-        while number < self._most and size < _FILE_BYTES:
-            with self._sessions() as session:
-                page = changed_documents(session, seq, min(_PAGE, self._most - number), self._hidden)
+        while number < self.most and size < _FILE_BYTES:
+            with self.sessions() as session:
+                page = changed_documents(session, seq, min(_PAGE, self.most - number), self.hidden)
                 shared = self._shared(session, page)
 
             def size_of(document: ChangedDocument, shared: Mapping[str, SharedText] = shared) -> int:
@@ -138,24 +135,24 @@ class _Reader:
 
     def _shared(self, session: Session, page: Sequence[ChangedDocument]) -> Mapping[str, SharedText]:
         """The texts of these documents that may be given away; none in a dataset without texts."""
-        if self._texts is None:
+        if self.texts is None:
             return {}
         revisions = {each.document_id: each.revision for each in page if not each.is_deleted}
-        return self._texts.shared(session, revisions)
+        return self.texts.shared(session, revisions)
 
     def _lines(self, batch: Sequence[ChangedDocument], shared: Mapping[str, SharedText]) -> Sequence[Line]:
         wanted = [each.revision_id for each in batch if each.revision_id is not None]
-        with self._sessions() as session:
+        with self.sessions() as session:
             contents = contents_of(session, wanted)
         return [self._line(each, contents.get(each.revision_id or 0), shared.get(each.document_id)) for each in batch]
 
     def _line(self, document: ChangedDocument, content: bytes | None, shared: SharedText | None) -> Line:
         """A line. A document whose bytes are erased has no text."""
-        if self._texts is None:
+        if self.texts is None:
             return Line(document, content)
         text = None
         if content is not None and shared is not None:
-            text = self._texts.read(document.document_id, shared)
+            text = self.texts.read(document.document_id, shared)
         return Line(document, content, FullText(text, shared))
 
 

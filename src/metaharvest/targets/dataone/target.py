@@ -18,7 +18,6 @@ from metaharvest.database.models import HarvestDocument
 from metaharvest.errors import SettingsError, TargetError
 from metaharvest.fetch.url import is_loopback
 from metaharvest.model import Finding, Site
-from metaharvest.model.values import frozen
 from metaharvest.targets.base import HeldRevision, Standing
 from metaharvest.targets.dataone import refusals
 from metaharvest.targets.dataone.listing import NodeListing, parts_of
@@ -47,8 +46,8 @@ class DataOneTarget:
         self._token = resolve_secret(self._settings.token, settings.folder).removeprefix("Bearer ").strip()
         if not (self._token.isascii() and self._token.isprintable()):
             raise SettingsError(f"The token in {settings.place('target', 'token')} is not one line of ASCII text.")
-        self._identity = _identity_in(self._token)
-        self._rights_holder = _rights_holder(settings, self._identity.subject)
+        self._subject, self._expires = _identity_in(self._token)
+        self._rights_holder = _rights_holder(settings, self._subject)
         self._node = Node(HttpClient(settings), self._token)
         self._types = (self._settings.format_id, *VERSIONS, *settings.validation.other_document_types)
         self._listing = NodeListing(self._node, self._format_ids)
@@ -85,11 +84,9 @@ class DataOneTarget:
 
     def _require_login(self, *, asks: bool = True) -> None:
         """Raises TargetError if the token has expired, or the node, which it `asks`, lets us create no objects."""
-        expires = self._identity.expires
-        if expires is not None and expires <= datetime.now(UTC):
-            raise TargetError(
-                Finding("target.login", f"The token for {self._node.url} {_expiry(expires)}.", _NEW_TOKEN)
-            )
+        if self._expires is not None and self._expires <= datetime.now(UTC):
+            message = f"The token for {self._node.url} {_expiry(self._expires)}."
+            raise TargetError(Finding("target.login", message, _NEW_TOKEN))
         if asks:
             self._rights = self._node.rights()
             if self._rights.may_create is False:
@@ -159,8 +156,8 @@ class DataOneTarget:
             return Standing("ok", f"The harvester shows the certificate in {self._settings.certificate}.")
         if not self._token:
             return Standing("warning", "The harvester does not log in: there is neither a token nor a certificate.")
-        whose = f"The token is that of {self._identity.subject}" if self._identity.subject else "There is a token"
-        expires = self._identity.expires
+        whose = f"The token is that of {self._subject}" if self._subject else "There is a token"
+        expires = self._expires
         if expires is None:
             return Standing("ok", f"{whose}; it does not say when it expires.")
         sentence = f"{whose}; it {_expiry(expires)}."
@@ -190,30 +187,22 @@ def _expiry(expires: datetime) -> str:
     return f"{word} on {expires:%Y-%m-%d} at {expires:%H:%M} UTC"
 
 
-@frozen
-class _TokenIdentity:
-    """Our identity on a node as a bearer token states it, which only the node can verify; empty if it is unknown.
+def _identity_in(token: str) -> tuple[str, datetime | None]:
+    """Our identity on a node by a JSON web token (RFC 7519), and its end if it has one; empty for any other token.
 
-    `expires` is the time at which the token expires, if it says so.
+    Only the node can verify it.
     """
-
-    subject: str = ""
-    expires: datetime | None = None
-
-
-def _identity_in(token: str) -> _TokenIdentity:
-    """The claims of a JSON web token (RFC 7519); an empty identity for any other token."""
     try:
         claims = jwt.decode(token, options={"verify_signature": False})
     except (jwt.InvalidTokenError, RecursionError):
-        return _TokenIdentity()
+        return "", None
     subject = next((claims[name] for name in ("userId", "sub") if isinstance(claims.get(name), str)), "")
     expires = claims.get("exp")
     moment = None
     if isinstance(expires, int | float):
         with suppress(ValueError, OverflowError, OSError):
             moment = datetime.fromtimestamp(expires, UTC)
-    return _TokenIdentity(one_line(subject, 800), moment)
+    return one_line(subject, 800), moment
 
 
 def _rights_holder(settings: Settings, subject: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from metaharvest.errors import TargetError
 from metaharvest.fetch.xml_bounds import HEAD, root_namespace
+from metaharvest.model.values import frozen
 from metaharvest.targets.folder.base_folder import DELETED, INDEX, NAMES, named
 from metaharvest.targets.folder.files import OURS, Files
 from metaharvest.targets.folder.index import Index, Revision, State, make_index, open_index
@@ -66,47 +67,47 @@ def rebuild(files: Files, folder_id: str) -> Rebuilt:
     return done
 
 
+@frozen
 class _Rebuilding:
     """Fills the new index from the files, and takes from the `old` one the values that the files lack."""
 
-    def __init__(self, files: Files, index: Index, old: Index | None, done: Rebuilt) -> None:
-        self._files = files
-        self._index = index
-        self._old = old
-        self._done = done
+    files: Files
+    index: Index
+    old: Index | None
+    done: Rebuilt
 
     def fill(self) -> None:
         folders = _Folders()
-        for path, _, changed in self._files.walk():
+        for path, _, changed in self.files.walk():
             if (what := named(path)) is None:
-                self._done.others += 1
+                self.done.others += 1
             elif (row := self._row(path, what, changed, "held")) is not None:
-                if (before := self._index.revision(row.document_id, row.revision)) is None:
+                if (before := self.index.revision(row.document_id, row.revision)) is None:
                     self._put(row, what)
                     folders.add(path)
                 else:
                     same = "the same content" if before.sha256 == row.sha256 else "other content"
                     again = f"{path} is {row.document_id}.{row.revision} again, with {same}"
-                    self._done.leave_out(f"{again}: {before.path} is used.")
-        for apart, _, changed in self._files.walk(DELETED) if (self._files.base / DELETED).is_dir() else ():
+                    self.done.leave_out(f"{again}: {before.path} is used.")
+        for apart, _, changed in self.files.walk(DELETED) if (self.files.base / DELETED).is_dir() else ():
             path = apart.removeprefix(f"{DELETED}/")
             row = self._row(path, what, changed, "deleted") if (what := named(path)) else None
-            if what and row and self._index.revision(row.document_id, row.revision) is None:
+            if what and row and self.index.revision(row.document_id, row.revision) is None:
                 self._put(row, what)
         for key, (folder, names) in folders.counted().items():
-            self._index.put_folder(key, folder, names)
+            self.index.put_folder(key, folder, names)
 
     def _put(self, row: Revision, what: Named) -> None:
-        self._index.put(row)
-        self._index.put_document(row.document_id, place_of(row.document_id, what.layout, bool(what.digest)))
+        self.index.put(row)
+        self.index.put_document(row.document_id, place_of(row.document_id, what.layout, bool(what.digest)))
 
     def _row(self, path: str, what: Named, changed: float, state: State) -> Revision | None:
         """The row for the file of this path, which is kept apart if it is deleted; None if its document is unknown."""
-        document_id = what.document_id if what.document_id is not None else _named_apart(self._files, what.digest)
+        document_id = what.document_id if what.document_id is not None else _named_apart(self.files, what.digest)
         if document_id is None:
-            self._done.leave_out(f"{path} does not show its document, and {NAMES} does not have it.")
+            self.done.leave_out(f"{path} does not show its document, and {NAMES} does not have it.")
             return None
-        content = self._files.content(f"{DELETED}/{path}" if state == "deleted" else path) or b""
+        content = self.files.content(f"{DELETED}/{path}" if state == "deleted" else path) or b""
         sha256 = hashlib.sha256(content).hexdigest()
         before = self._before(path)
         if before and (before.document_id, before.revision, before.sha256) == (document_id, what.revision, sha256):
@@ -119,7 +120,7 @@ class _Rebuilding:
     def _before(self, path: str) -> Revision | None:
         """The revision of this file in the old index; None if the index is damaged there."""
         with suppress(*_UNUSABLE):
-            return self._old.at(path) if self._old else None
+            return self.old.at(path) if self.old else None
         return None
 
 
