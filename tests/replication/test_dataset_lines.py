@@ -11,7 +11,7 @@ import pytest
 from lxml import etree
 
 from metaharvest.catalogue.change_feed import ChangedDocument
-from metaharvest.replication.dataset.exporter import batches
+from metaharvest.database.batches import batches_by_size as batches
 from metaharvest.replication.dataset.formats import NAMESPACE, Line, as_element, as_json, embeddable, utf8_text
 from support import schemas
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from math import inf
 from typing import TypeVar
 
 Key = TypeVar("Key")
@@ -14,6 +15,22 @@ def batches(values: Iterable[Value], size: int = 500) -> Iterator[Sequence[Value
     """The values in order, in batches of at most `size`."""
     rest = iter(values)
     while batch := list(islice(rest, size)):
+        yield batch
+
+
+def batches_by_size(
+    values: Iterable[Value], most: int, size_of: Callable[[Value], int], number: float = inf
+) -> Iterator[Sequence[Value]]:
+    """The values in order, in batches of at most this size together, and this number; a larger value is one alone."""
+    batch, size = list[Value](), 0
+    for value in values:
+        more = size_of(value)
+        if batch and (size + more > most or len(batch) == number):
+            yield batch
+            batch, size = [], 0
+        batch.append(value)
+        size += more
+    if batch:
         yield batch
 
 

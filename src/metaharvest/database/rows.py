@@ -6,7 +6,7 @@ by column, and only in columns that need it: SQLAlchemy handles each value of ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, repeat
 from operator import itemgetter
@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Dialect, LargeBinary, Table, insert, text
 
 from metaharvest.database.base import Identifier
+from metaharvest.database.batches import batches_by_size
 
 Columns = Mapping[str, object]
 
@@ -50,7 +51,7 @@ def insert_numbered(connection: Connection, table: Table, rows: Sequence[Columns
         insert_rows(connection, table, [{key.name: each, **row} for each, row in zip(numbers, rows, strict=True)], same)
         return numbers
     numbers = []
-    for portion in _portions(rows):
+    for portion in batches_by_size(rows, _PORTION, _size_of, _PORTION_ROWS):
         # The numbers of one INSERT with VALUES follow one another, in each innodb_autoinc_lock_mode:
         # https://dev.mysql.com/doc/refman/8.0/en/innodb-auto-increment-handling.html
         statement, ready = _ready(connection.dialect, table, portion, same)
@@ -65,18 +66,8 @@ def insert_numbered(connection: Connection, table: Table, rows: Sequence[Columns
 _FROM_SEQUENCE = text("SELECT nextval(pg_get_serial_sequence(:table, :key)) FROM generate_series(1, :rows)")
 
 
-def _portions(rows: Sequence[Columns]) -> Iterator[Sequence[Columns]]:
-    """The rows for one statement each."""
-    portion: list[Columns] = []
-    size = 0
-    for row in rows:
-        more = sum(len(value) for value in row.values() if isinstance(value, str | bytes))
-        if portion and (size + more > _PORTION or len(portion) == _PORTION_ROWS):
-            yield portion
-            portion, size = [], 0
-        portion.append(row)
-        size += more
-    yield portion
+def _size_of(row: Columns) -> int:
+    return sum(len(value) for value in row.values() if isinstance(value, str | bytes))
 
 
 def _ready(dialect: Dialect, table: Table, rows: Sequence[Columns], same: Columns) -> tuple[str, list[Any]]:

@@ -283,7 +283,7 @@ class Fetcher:
                 in_memory=not question.is_list,
                 site_id=question.site_id,
                 gives_way=question.gives_way,
-                form=question.query.form if question.query else "",
+                form=question.query.arguments if question.query and question.query.post else "",
                 plain=here.host == repeated or here.host in self._plain,
             )
             async with ending_after(self._stops, given.spent):

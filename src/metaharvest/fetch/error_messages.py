@@ -134,48 +134,36 @@ def out_of_time(url: str, given: Circumstances) -> Finding:
 
 def busy(address: WebAddress, http: HttpSettings, waited: float) -> Finding:
     """All connections to a host were in use for this number of seconds."""
-    return Finding(
-        "http.busy",
-        f"{shown_url(address.url)} was not fetched: all {http.connections_per_host} connections that the harvester "
-        f"allows itself to {address.host} were in use for {waited:g} seconds.",
-        "The server answers very slowly. The harvester tries again by itself.",
-    )
+    connections = f"all {http.connections_per_host} connections that the harvester allows itself to {address.host}"
+    message = f"{shown_url(address.url)} was not fetched: {connections} were in use for {waited:g} seconds."
+    return Finding("http.busy", message, "The server answers very slowly. The harvester tries again by itself.")
 
 
 def aborted(address: WebAddress) -> Finding:
     """The database could not confirm in time that this process may still send requests to the host."""
-    return Finding(
-        "http.busy",
-        f"The request for {shown_url(address.url)} was aborted: the database could not confirm that no other process "
-        f"of the harvester asks {address.host} at the same time.",
-        "The harvester tries again by itself.",
-    )
+    why = f"the database could not confirm that no other process of the harvester asks {address.host} at the same time"
+    message = f"The request for {shown_url(address.url)} was aborted: {why}."
+    return Finding("http.busy", message, "The harvester tries again by itself.")
 
 
 def overloaded(address: WebAddress, waited: float) -> Finding:
     """There was no room for another document for this number of seconds."""
-    return Finding(
-        "http.busy",
-        f"{shown_url(address.url)} was not fetched: the harvester had too many other documents under way for "
-        f"{waited:g} seconds.",
-        "The harvester tries again by itself.",
-    )
+    why = f"the harvester had too many other documents under way for {waited:g} seconds"
+    message = f"{shown_url(address.url)} was not fetched: {why}."
+    return Finding("http.busy", message, "The harvester tries again by itself.")
 
 
 def too_many_redirects(url: str, given: Circumstances, *, sets_cookie: bool) -> Finding:
     """More redirects than the policy follows; `sets_cookie`: the server may redirect until it gets its cookie back."""
-    cookie = " The server sets a cookie, and may wait for it; the harvester sends no cookies." if sets_cookie else ""
-    return Finding(
-        "http.redirects",
-        f"{shown_url(given.first_url)} is redirected more than {given.settings.max_redirects} times, "
-        f"at last to {shown_url(url)}.{cookie}",
-        "If the server redirects in a circle, correct that; otherwise "
-        + (
-            f"send the administrator the {given.what}'s final URL."
-            if given.what != "document"
-            else "write the final URL into the harvest list."
-        ),
-    )
+    message = f"{shown_url(given.first_url)} is redirected more than {given.settings.max_redirects} times, at last to "
+    message += f"{shown_url(url)}."
+    if sets_cookie:
+        message += " The server sets a cookie, and may wait for it; the harvester sends no cookies."
+    remedy = "write the final URL into the harvest list"
+    if given.what != "document":
+        remedy = f"send the administrator the {given.what}'s final URL"
+    circle = "If the server redirects in a circle, correct that; otherwise"
+    return Finding("http.redirects", message, f"{circle} {remedy}.")
 
 
 def address_not_public(url: str, address: str, given: Circumstances) -> Finding:

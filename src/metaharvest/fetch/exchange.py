@@ -58,11 +58,6 @@ class Query:
     arguments: str
     post: bool = False
 
-    @property
-    def form(self) -> str:
-        """The body of the request; empty if it has none."""
-        return self.arguments if self.post else ""
-
 
 def started(url: str, query: Query | None) -> WebAddress:
     """The address that `url` names, with the query, if there is one. Raises FetchError."""

@@ -78,8 +78,9 @@ class EmlRules:
                 self._references(element, level)
             elif element.tag == "annotation":
                 self._annotation(element, free)
-            elif element.tag == "describes":
-                self._describes(element, level)
+            elif element.tag == "describes":  # rule 3
+                if _is_of_additional_metadata(element) and _text(element).strip() not in self._targets:
+                    self._unresolved(element, _text(element), "describes names", level)
             else:
                 custom_units.append((element, level))
         if custom_units:
@@ -138,11 +139,6 @@ class EmlRules:
             if _is_of_additional_metadata(element) or _is_of_additional_metadata(parent):
                 remedy = "Name the id of what is annotated in a describes of the additionalMetadata."
             self._add("eml.annotation-without-id", message, remedy, parent, Level.ERROR if free is parent else level)
-
-    def _describes(self, element: etree._Element, level: Level) -> None:
-        """Rule 3, for the `describes` of an additionalMetadata."""
-        if _is_of_additional_metadata(element) and _text(element).strip() not in self._targets:
-            self._unresolved(element, _text(element), "describes names", level)
 
     def _names_an_id(self, element: etree._Element, named: str | None, what: str, level: Level) -> None:
         """Rule 3: the id exists. Rule 7: both elements have the same system, or none."""

@@ -45,17 +45,16 @@ class Format:
     def source(self) -> bytes:
         """The schema that imports the others; its paths are relative to `folder`."""
         target = f' targetNamespace="{self.namespace}"' if self.declares else ""
-        imports = "".join(_imported(namespace, path) for namespace, path in self.imports)
+        imports = "".join(
+            f'<xs:import namespace="{namespace}" schemaLocation="{path}"/>'
+            if namespace
+            else f'<xs:include schemaLocation="{path}"/>'
+            for namespace, path in self.imports
+        )
         return (
             f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:dcterms="{_DCTERMS[0]}"{target}>'
             f"{imports}{self.declares}</xs:schema>"
         ).encode()
-
-
-def _imported(namespace: str, path: str) -> str:
-    if not namespace:
-        return f'<xs:include schemaLocation="{path}"/>'
-    return f'<xs:import namespace="{namespace}" schemaLocation="{path}"/>'
 
 
 _GMD, _GMI = "http://www.isotc211.org/2005/gmd", "http://www.isotc211.org/2005/gmi"
@@ -96,11 +95,12 @@ FORMATS: dict[str, Format] = {
 def format_of(root: etree._Element) -> Format | None:
     """The format of a document; None if its schema is not at hand."""
     name = etree.QName(root)
-    if not name.namespace:
-        return _fgdc_of(root) if name.localname == "metadata" else None
+    if not name.namespace and name.localname == "metadata":
+        stated = " ".join(root.findtext(f"metainfo/{each}") or "" for each in ("metstdn", "metstdv"))
+        return _FGDC_BIOLOGICAL if "biological" in stated.lower() or "001.1-1999" in stated else _FGDC
     if name.namespace in (_GMD, _GMI) and (used := _namespaces(root)) & {_OLD_GML}:
         return _ISO_WITH_OLD_GML if used.isdisjoint(_NOT_WITH_OLD_GML) else None
-    return FORMATS.get(name.namespace)
+    return FORMATS.get(name.namespace or "")
 
 
 def other_format_of(root: etree._Element) -> Format | None:
@@ -111,11 +111,6 @@ def other_format_of(root: etree._Element) -> Format | None:
 
 def _namespaces(root: etree._Element) -> set[str | None]:
     return {etree.QName(element).namespace for element in root.iter("*")}
-
-
-def _fgdc_of(root: etree._Element) -> Format:
-    stated = " ".join(root.findtext(f"metainfo/{name}") or "" for name in ("metstdn", "metstdv"))
-    return _FGDC_BIOLOGICAL if "biological" in stated.lower() or "001.1-1999" in stated else _FGDC
 
 
 _PROTOCOL = re.compile(r"http://www\.openarchives\.org/OAI/(2\.0/|(1\.[01]/)?OAI_\w+)")

@@ -80,7 +80,11 @@ def transformed(
                     return Verdict(filtered=left_out(how.filters, decision), title=title_of(root))
             if how.normalization is not None and how.normalization.add_to(root, time_left):
                 made = etree.tostring(root.getroottree(), encoding="UTF-8", xml_declaration=True)
-                return Verdict((_too_large(how.max_bytes),)) if 0 < how.max_bytes < len(made) else made
+                if not 0 < how.max_bytes < len(made):
+                    return made
+                more = f"the document has more than {how.max_bytes:,} bytes"
+                message = f"With what the site's normalising adds, {more}."
+                return Verdict((Finding("filter.too-expensive", message, _REMEDY),))
     except TransformTooCostly:
         return Verdict((too_costly(),))
     except NotEvaluated as why:
@@ -95,11 +99,6 @@ _REMEDY = Remedy(
     todo("filters.try"),
     todo("normalizing.try"),
 )
-
-
-def _too_large(max_bytes: int) -> Finding:
-    message = f"With what the site's normalising adds, the document has more than {max_bytes:,} bytes."
-    return Finding("filter.too-expensive", message, _REMEDY)
 
 
 def by_normalizing() -> Finding:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import xmlschema
 
 _XSD = "{http://www.w3.org/2001/XMLSchema}"
+_XML_XSD = "emlvp", "schemas/EML2.2.0/xsd/xml.xsd"
 _ELEMENT_NAME = re.compile(r'<(?:xs|xsd):element name="([A-Za-z]+)"')
 
 
@@ -102,7 +103,7 @@ def explaining_schema(described: Described) -> xmlschema.XMLSchema10:
         allow="local",
         defuse="remote",  # the files come from packages, and reading each twice takes most of the time
         use_fallback=False,
-        uri_mapper=_mapped,
+        uri_mapper=lambda uri: _file(*_XML_XSD).as_uri() if _is_xml_xsd(uri) else uri,
         validation="skip",  # of the schema itself: libxml2 has already compiled it, and it takes three times as long
     )
 
@@ -115,10 +116,6 @@ def eml_names() -> frozenset[str]:
     return frozenset(name for content in contents for name in _ELEMENT_NAME.findall(content))
 
 
-def _mapped(uri: str) -> str:
-    return _xml_xsd().as_uri() if _is_xml_xsd(uri) else uri
-
-
 def _is_xml_xsd(uri: str) -> bool:
     """True for each copy of the schema of xml:lang. One stands for all: some of them name a DTD."""
     return uri.endswith(("/xml.xsd", "__xml.xsd"))
@@ -129,7 +126,7 @@ class _LocalOnly(etree.Resolver):
 
     def resolve(self, system_url: str, public_id: str, context: Any) -> Any:  # type: ignore[override]
         if _is_xml_xsd(system_url):
-            return self.resolve_filename(str(_xml_xsd()), context)  # type: ignore[attr-defined]
+            return self.resolve_filename(str(_file(*_XML_XSD)), context)  # type: ignore[attr-defined]
         if "://" in system_url and not system_url.startswith("file:"):
             raise OSError(f"The schemas name {system_url}, which is not among them; nothing is fetched for them.")
         return None
@@ -158,10 +155,6 @@ def _place(described: Described) -> Path:
     if isinstance(described, Format):
         return _file(described.package, described.folder) / f"{described.name}.xsd"
     return _file(described.package, described.path)
-
-
-def _xml_xsd() -> Path:
-    return _file("emlvp", "schemas/EML2.2.0/xsd/xml.xsd")
 
 
 @cache

@@ -22,6 +22,7 @@ from metaharvest.catalogue.change_feed import ChangedDocument, changed_documents
 from metaharvest.catalogue.current import contents_of
 from metaharvest.catalogue.selection import Hidden
 from metaharvest.config.files import replace_file, sync_folder
+from metaharvest.database.batches import batches_by_size
 from metaharvest.errors import RequestError
 from metaharvest.harvest.context import Progress
 from metaharvest.harvest.deadlines import StopSignal
@@ -126,7 +127,7 @@ class _Reader:
 
             if not page:
                 return
-            for batch in batches(page, _BATCH_BYTES, size_of):
+            for batch in batches_by_size(page, _BATCH_BYTES, size_of):
                 yield self._lines(batch, shared)
                 number, seq = number + len(batch), batch[-1].change_seq
                 size += sum(map(size_of, batch))
@@ -154,21 +155,6 @@ class _Reader:
         if content is not None and shared is not None:
             text = self.texts.read(document.document_id, shared)
         return Line(document, content, FullText(text, shared))
-
-
-def batches(
-    page: Sequence[ChangedDocument], most: int, size_of: Callable[[ChangedDocument], int]
-) -> Iterator[Sequence[ChangedDocument]]:
-    """The documents in batches of at most this number of bytes; a larger document is a batch of its own."""
-    batch, size = list[ChangedDocument](), 0
-    for each in page:
-        if batch and size + size_of(each) > most:
-            yield batch
-            batch, size = [], 0
-        batch.append(each)
-        size += size_of(each)
-    if batch:
-        yield batch
 
 
 def _write(

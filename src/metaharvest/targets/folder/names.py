@@ -99,7 +99,9 @@ def place_of(document_id: str, layout: Layout, hashed: bool = False) -> Place:
     fits = len(plain.folders) <= _DEEPEST and len(plain.key) <= _LONGEST_PATH
     fits = fits and all(len(folder) <= _LONGEST for folder in plain.folders)
     if layout == "flat":
-        plain = _flat(plain)
+        is_listed = not plain.bare_first and plain.folders != (_OTHER,)
+        stem = plain.stem if is_listed else "~".join((*plain.folders, plain.stem))
+        plain = replace(plain, layout="flat", folders=(), stem=stem)
     if fits and not hashed and len(plain.stem) <= _LONGEST_STEM:
         return plain
     stem = f"{plain.stem[:_LONGEST_CUT]}={digest_of(document_id)}"
@@ -162,12 +164,6 @@ def _of_identifier(identifier: str) -> Place | None:
 def _last(part: str) -> str:
     """The last part of an identifier as the beginning of a file name, of which a number at its end is no revision."""
     return _LAST_NUMBER.sub(r"%2E\1", _escaped(part))
-
-
-def _flat(place: Place) -> Place:
-    is_listed = not place.bare_first and place.folders != (_OTHER,)
-    stem = place.stem if is_listed else "~".join((*place.folders, place.stem))
-    return replace(place, layout="flat", folders=(), stem=stem)
 
 
 def _document_id(folders: Sequence[str], stem: str) -> str | None:

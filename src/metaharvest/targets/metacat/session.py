@@ -68,7 +68,7 @@ class MetacatSession:
         self._cookies = RequestsCookieJar()
         self.questions = Questions(client, self._cookies)
         self._public = public
-        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="metacat")
+        self._at_once = at_once
         self._lock = Lock()
         self._logins = 0
         self._is_away = False
@@ -95,7 +95,6 @@ class MetacatSession:
 
     def close(self) -> None:
         """Log out. A failure has no effect: Metacat drops the session by itself."""
-        self._threads.shutdown(cancel_futures=True)
         if self._is_away:
             return
         try:
@@ -126,13 +125,8 @@ class MetacatSession:
             require_time()
             return ask(name)
 
-        ask_here = carried(ask_in_time)
-        futures = [self._threads.submit(ask_here, name) for name in names]
-        try:
-            return [future.result() for future in futures]
-        finally:
-            for future in futures:
-                future.cancel()
+        with ThreadPoolExecutor(self._at_once) as threads:
+            return list(threads.map(carried(ask_in_time), names))
 
     def holds(self, document_id: str, revision: int, sha256: str) -> bool:
         """True if it returns these bytes for this docid."""
