@@ -130,6 +130,10 @@ class _Plan:
 
     def run_for_ever(self, start: datetime, max_runs: int) -> None:
         """Run not before `start` and then as planned, until `max_runs` are done or a signal comes between two runs."""
+        import schedule
+
+        scheduler = schedule.Scheduler()
+        scheduler.every().day.do(lambda: _run(self._invocation))
         began: datetime | None = None
         runs = 0
         while True:
@@ -146,7 +150,7 @@ class _Plan:
                 continue
             began = datetime.now(UTC)
             print_note(f"A run begins at {began.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.")
-            _run(self._invocation)
+            scheduler.run_all()
             self._ended = datetime.now(UTC)
             runs += 1
             if runs == max_runs:
@@ -159,6 +163,8 @@ class _Plan:
                 self._asked.clear()
                 self._read_again()
             moment = self._next(start, began)
+            # The library counts a period from the end of a run, takes zones of pytz only, makes up for each time missed
+            # in a run, and compares local times, of which clocks show an hour twice: so the moment is calculated here.
             print_note(f"The next run is at {moment.astimezone(self._zone):%Y-%m-%d %H:%M %Z}.")
             while (seconds := (moment - datetime.now(UTC)).total_seconds()) > 0:
                 if self._is_requested(moment):
