@@ -92,10 +92,8 @@ def _compare(session: Session, notes: Sequence[ListNote], stamp: Stamp) -> None:
     before = totals.last_listings(session, [note.site_run.site.site_id for note in notes]) if notes else {}
     for note in notes:
         last = before.get(note.site_run.site.site_id)
-        if last is None:
-            continue
         # Removing duplicate entries does not count as loss.
-        if row := shrank(note.listed, last.listed - last.duplicates):
+        if last is not None and (row := shrank(note.listed, last.listed - last.duplicates)):
             write_log(session, [(row, whose(note.site_run))], stamp)
 
 

@@ -230,15 +230,12 @@ _KINDS = {Action.INSERT: OutcomeKind.INSERTED, Action.UPDATE: OutcomeKind.UPDATE
 
 
 def _write_ledger(session: Session, entries: Sequence[OutcomeNote], outcomes: Sequence[Outcome], stamp: Stamp) -> None:
-    changes = [
-        (entry, values)
-        for entry, outcome in zip(entries, outcomes, strict=True)
-        if outcome.kind is not OutcomeKind.DUPLICATE
-        and (values := entry_values(entry.known, outcome, stamp.today)) is not None
-    ]
     new: list[Columns] = []
     changed: list[Columns] = []
-    for entry, values in changes:
+    for entry, outcome in zip(entries, outcomes, strict=True):
+        is_further = outcome.kind is OutcomeKind.DUPLICATE
+        if is_further or (values := entry_values(entry.known, outcome, stamp.today)) is None:
+            continue
         if entry.known is not None:
             changed.append({"harvest_document_id": entry.known.entry_id, **values})
         elif not _update_by_key(session, entry, values):

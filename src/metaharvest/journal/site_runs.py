@@ -114,17 +114,10 @@ def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> lis
         ids = insert_numbered(session.connection(), _SITE_RUNS, rows, {**same, **totals.Totals({}, 0).columns(0)})
         numbers |= {opening.site.site_id: key for key, opening in zip(ids, new, strict=True)}
     known = _known_lists(session, openings)
-    site_runs = []
-    for opening in openings:
-        site_id = opening.site.site_id
-        resumed, nothing = site_id in left, (None, 0)
-        known_list, documents = known.get(site_id, nothing)
-        site_runs.append(
-            SiteRun(
-                numbers[site_id], opening.site, opening.kind, opening.original_columns, resumed, known_list, documents
-            )
-        )
-    return site_runs
+    return [
+        SiteRun(numbers[key], each.site, each.kind, each.original_columns, key in left, *known.get(key, (None, 0)))
+        for key, each in ((each.site.site_id, each) for each in openings)
+    ]
 
 
 def forget_rehearsed(session: Session, sites: Iterable[Site]) -> None:

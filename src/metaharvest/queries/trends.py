@@ -7,10 +7,9 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Row, ScalarSelect, and_, func, select
+from sqlalchemy import ColumnElement, Row, ScalarSelect, and_, func, select
 from sqlalchemy.orm import Session, aliased
 
-from metaharvest.database.batches import batches
 from metaharvest.database.models import IS_FULL, IS_REAL, Base, HarvestRun, HarvestSiteRun
 from metaharvest.database.statements import distinct_values, rows_with
 from metaharvest.ledger.entries import nights
@@ -104,32 +103,24 @@ def trends(session: Session, site_run_ids: Sequence[int], number: int = HARVESTS
     return {each: tuple(of_one) for each, of_one in found.items()}
 
 
-def harvested_sites(session: Session) -> FromClause:
-    """The numbers of all sites with a site run, as a table with the column `value`."""
-    return distinct_values(session, _SITE_RUNS.c.site_schedule_id).subquery("harvested")
-
-
 def newest_site_runs(
     session: Session, site_ids: Collection[int] | None = None, *conditions: ColumnElement[bool]
 ) -> dict[int, int]:
     """By site, the number of its newest site run for which the conditions are true, of these sites or of all."""
-    row, sites = HarvestSiteRun, harvested_sites(session)
+    row, sites = HarvestSiteRun, distinct_values(session, _SITE_RUNS.c.site_schedule_id).subquery("harvested")
     its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.value, *conditions)
     newest = its_own.order_by(row.site_run_id.desc()).limit(1).correlate(sites).scalar_subquery()
     query = select(sites.c.value, newest)
-    if site_ids is not None:
-        query = query.where(sites.c.value.in_(site_ids))
-    return {site_id: number for site_id, number in session.execute(query) if number is not None}
+    rows = session.execute(query) if site_ids is None else rows_with(session, query, sites.c.value, site_ids)
+    return {site_id: number for site_id, number in rows if number is not None}
 
 
 def last_real_harvests(session: Session, site_ids: Sequence[int]) -> dict[int, Harvest]:
     """By site, its last harvest that was no rehearsal."""
-    row, found = HarvestSiteRun, dict[int, Harvest]()
-    for batch in batches(site_ids):
-        newest = newest_site_runs(session, batch, IS_FULL, IS_REAL)
-        query = _QUERY.add_columns(row.site_schedule_id).where(row.site_run_id.in_(newest.values()))
-        found |= {each.site_schedule_id: _harvest(each) for each in session.execute(query)}
-    return found
+    newest = newest_site_runs(session, site_ids, IS_FULL, IS_REAL)
+    query = _QUERY.add_columns(HarvestSiteRun.site_schedule_id)
+    rows = rows_with(session, query, HarvestSiteRun.site_run_id, newest.values())
+    return {row.site_schedule_id: _harvest(row) for row in rows}
 
 
 def harvests_of(session: Session, site_run_ids: Collection[int]) -> dict[int, Harvest]:
