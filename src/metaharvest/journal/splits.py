@@ -55,9 +55,8 @@ def sort(session: Session, site: Site, sweep_id: int, today: date) -> list[LogRo
         return []
     ids = [each.site_id for each in _sites(session, site) if each.enabled or each.site_id == site.site_id]
     full = full_lists(session, ids)
-    if has_broken_split(session) or not all(each in full and full[each].last for each in ids):
-        return []
-    if any(full[each].has_holes for each in ids):
+    are_read = all(each in full and full[each].last and not full[each].has_holes for each in ids)
+    if has_broken_split(session) or not are_read:
         return []
     others = records.known_at(
         session, [each for each in ids if each != site.site_id], [each.document_id for each in rows]

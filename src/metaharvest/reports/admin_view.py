@@ -16,7 +16,6 @@ from sqlalchemy.orm import Session
 
 from metaharvest import __version__
 from metaharvest.config.report_context import ReportContext
-from metaharvest.database.batches import batches
 from metaharvest.database.models import (
     IS_HARVEST,
     HarvestDetailLog,
@@ -27,6 +26,7 @@ from metaharvest.database.models import (
     ReportOutbox,
 )
 from metaharvest.database.operations import PIPELINE_ERROR
+from metaharvest.database.statements import rows_with
 from metaharvest.mail.outbox import IS_REFUSED, stuck_mail
 from metaharvest.model import (
     ATTENTION_OUTCOMES,
@@ -318,11 +318,7 @@ def _site_runs(session: Session, run_id: int) -> list[HarvestSiteRun]:
     # One statement for both would read all site runs on PostgreSQL.
     logged = select(_LOG.site_run_id).where(_LOG.run_id == run_id, _LOG.site_run_id.is_not(None)).distinct()
     numbers = {*own, *session.scalars(logged)}
-    rows = [
-        row
-        for some in batches(sorted(numbers))
-        for row in session.scalars(select(HarvestSiteRun).where(HarvestSiteRun.site_run_id.in_(some)))
-    ]
+    rows = [row for [row] in rows_with(session, select(HarvestSiteRun), HarvestSiteRun.site_run_id, sorted(numbers))]
     return sorted(rows, key=lambda row: (phrasing.GRAVITY.index(SiteRunStatus(row.status)), row.site_name.casefold()))
 
 
@@ -422,11 +418,7 @@ def _problems(session: Session, site_runs: list[HarvestSiteRun], limit: int) -> 
         .where(or_(IS_ATTENTION, _DETAIL.rule.in_(_ALSO)))
         .group_by(_LOG.site_run_id, _DETAIL.rule)
     )
-    found = (
-        (names.get(row[0] or 0, ""), *row[1:])
-        for some in batches(numbers)
-        for row in session.execute(query.where(_LOG.site_run_id.in_(some)))
-    )
+    found = ((names.get(row[0] or 0, ""), *row[1:]) for row in rows_with(session, query, _LOG.site_run_id, numbers))
     rows = sorted(found, key=lambda row: (row[0].casefold(), row[1] != SHRANK, -row[2], row[1]))
     shown = []
     for site, rule, number, first in rows[:limit]:
