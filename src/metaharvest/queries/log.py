@@ -174,7 +174,7 @@ def log_selection(session: Session, wanted: LogFilter) -> LogSelection:
     if wanted.rule is not None:
         require_rule(session, wanted.rule)
     wanted = of_one_run(session, wanted)
-    rows = [*_of_level(wanted), *_narrowed(session, wanted)]
+    rows = _narrowed(session, wanted)
     transfers: list[ColumnElement[bool]] = [false()]
     of_one: ColumnElement[bool] | None = None
     if wanted.site_run_id is not None:
@@ -268,17 +268,13 @@ def _transfer_entries(session: Session, selection: LogSelection) -> Iterator[Log
         yield LogEntry(**{**dict.fromkeys(_NAMES), **known})
 
 
-def _of_level(wanted: LogFilter) -> list[ColumnElement[bool]]:
-    if wanted.level in (None, LOG_LEVELS[-1]):
-        return []
-    levels = LOG_LEVELS[: LOG_LEVELS.index(wanted.level) + 1]
-    codes = select(_ANY_OPERATION.harvest_operation_code).where(_ANY_OPERATION.level.in_(levels))
-    graver = exists().where(_ANY_FINDING.harvest_log_id == HarvestLog.harvest_log_id, _ANY_FINDING.level.in_(levels))
-    return [or_(HarvestLog.harvest_operation_code.in_(codes), graver)]
-
-
 def _narrowed(session: Session, wanted: LogFilter) -> list[ColumnElement[bool]]:
     conditions = _of_days(HarvestLog.harvest_date, wanted)
+    if wanted.level not in (None, LOG_LEVELS[-1]):
+        levels = LOG_LEVELS[: LOG_LEVELS.index(wanted.level) + 1]
+        codes = select(_ANY_OPERATION.harvest_operation_code).where(_ANY_OPERATION.level.in_(levels))
+        its = _ANY_FINDING.harvest_log_id == HarvestLog.harvest_log_id, _ANY_FINDING.level.in_(levels)
+        conditions.append(or_(HarvestLog.harvest_operation_code.in_(codes), exists().where(*its)))
     if wanted.rule is not None:
         of_rule = select(_ANY_FINDING.harvest_log_id).where(_ANY_FINDING.rule == wanted.rule)
         conditions.append(HarvestLog.harvest_log_id.in_(of_rule))
