@@ -296,38 +296,34 @@ def run_lock(engine: Engine, *, beside_workers: bool = False) -> Iterator[locks.
     `still_held()` before each commit. Raises LockHeld if another process has the lock, or if workers harvest the sites
     of a run, unless `beside_workers`; DatabaseUnavailable.
     """
+    with _lock_for(engine, "run") as lock:
+        if not beside_workers:
+            _require_no_workers(engine)
+        yield lock
+
+
+def pipeline_lock(engine: Engine) -> AbstractContextManager[locks.HeldLock]:
+    """Hold the lock that only one process which runs the pipeline can have. Raises LockHeld, DatabaseUnavailable."""
+    return _lock_for(engine, "pipeline", "runs the pipeline on")
+
+
+def outbox_lock(engine: Engine) -> AbstractContextManager[locks.HeldLock]:
+    """Hold the lock that only one process which delivers reports can have. Raises LockHeld, DatabaseUnavailable."""
+    return _lock_for(engine, "outbox", "delivers the reports of")
+
+
+@contextmanager
+def _lock_for(engine: Engine, purpose: str, what: str = "") -> Iterator[locks.HeldLock]:
+    """Hold the lock for a purpose. `what`: the work of the process that has it; empty for a run."""
     with database_errors(engine):
-        lock = locks.take_lock(engine)
+        lock = locks.take_lock(engine, purpose)
+    if lock is None and what:
+        raise LockHeld(f"Another process {what} {shown_database(engine)}. Try again when it is done.")
     if lock is None:
         holder = _holder(engine) or ", or documents are being copied (`target copy`)"
         raise LockHeld(f"Another run is under way on {shown_database(engine)}{holder}.")
     try:
-        if not beside_workers:
-            _require_no_workers(engine)
         yield lock
-    finally:
-        lock.release()
-
-
-def pipeline_lock(engine: Engine) -> AbstractContextManager[None]:
-    """Hold the lock that only one process which runs the pipeline can have. Raises LockHeld, DatabaseUnavailable."""
-    return _lock_for(engine, "pipeline", f"runs the pipeline on {shown_database(engine)}")
-
-
-def outbox_lock(engine: Engine) -> AbstractContextManager[None]:
-    """Hold the lock that only one process which delivers reports can have. Raises LockHeld, DatabaseUnavailable."""
-    return _lock_for(engine, "outbox", f"delivers the reports of {shown_database(engine)}")
-
-
-@contextmanager
-def _lock_for(engine: Engine, purpose: str, what: str) -> Iterator[None]:
-    """Hold the lock for a purpose. `what`: the work of the process that has it, in the sentence of LockHeld."""
-    with database_errors(engine):
-        lock = locks.take_lock(engine, purpose)
-    if lock is None:
-        raise LockHeld(f"Another process {what}. Try again when it is done.")
-    try:
-        yield
     finally:
         lock.release()
 

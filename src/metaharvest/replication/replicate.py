@@ -12,7 +12,7 @@ import logging
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, aclosing
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from hashlib import sha256
 from itertools import groupby
@@ -127,24 +127,24 @@ class CopiedDocument:
     owner: int | None
 
 
+@frozen
 class CopySource:
     """The target that documents are copied from. `only`: the documents of this site alone."""
 
-    def __init__(self, target: Target, engine: Engine, only: int | None, tally: CopyTally) -> None:
-        self.target = target
-        self._engine = engine
-        self._only = only
-        self._tally = tally
-        self._health = TargetHealth()
+    target: Target
+    engine: Engine
+    only: int | None
+    tally: CopyTally
+    health: TargetHealth = field(default_factory=TargetHealth)
 
     def batches(self) -> Iterator[Sequence[CopiedDocument]]:
         """The documents. Raises TargetError; to be called in a thread."""
         documents = (list(revisions) for _, revisions in groupby(self.target.held(), key=attrgetter("document_id")))
         for several in batches(documents, _AT_ONCE):
-            with database_errors(self._engine), readers(self._engine)() as session:
+            with database_errors(self.engine), readers(self.engine)() as session:
                 known = owners.owners_of(session, [each[0].document_id for each in several])
             found = [_document(revisions, known) for revisions in several]
-            if wanted := [each for each in found if self._only in (None, each.owner)]:
+            if wanted := [each for each in found if self.only in (None, each.owner)]:
                 yield wanted
 
     async def fetch(self, revision: HeldRevision) -> FetchedDocument | CopyOutcome:
@@ -153,16 +153,16 @@ class CopySource:
             content = await in_thread(partial(self.target.content, revision.document_id, revision.revision))
         except TargetError as error:
             if error.transient:
-                self._health.failed(error.findings)
-            if self._health.given_up:
-                self._tally.cut(self.target, self._health.given_up)
-            return self._tally.end(
+                self.health.failed(error.findings)
+            if self.health.given_up:
+                self.tally.cut(self.target, self.health.given_up)
+            return self.tally.end(
                 revision, CopyOutcome.LEFT if error.transient else CopyOutcome.UNREADABLE, error.findings[0]
             )
-        self._health.answered()
+        self.health.answered()
         digest = "" if content is None else sha256(content).hexdigest()
         if content is None or (revision.sha256 or digest) != digest:
-            return self._tally.end(revision, CopyOutcome.UNREADABLE, _unreadable(revision, digest))
+            return self.tally.end(revision, CopyOutcome.UNREADABLE, _unreadable(revision, digest))
         listed = ListedDocument(revision.document_id, revision.revision, revision.document_type, revision.source_url)
         return FetchedDocument(listed, content, digest, 0.0)
 
@@ -218,7 +218,7 @@ class _Copying:
 
     async def run(self) -> CopyResult:
         """Copy everything."""
-        batches = self.source.batches()
+        batches, all_read = self.source.batches(), True
         while not self.tally.is_cut_short():
             try:
                 batch = await in_thread(partial(next, batches, None))
@@ -228,10 +228,10 @@ class _Copying:
             if batch is None:
                 break
             if self.tally.is_over():
-                self.tally.leave_rest()
+                all_read = False
                 break
             await self._copy(batch)
-        return self.tally.result(self.source.target, self.target)
+        return self.tally.result(self.source.target, self.target, all_read=all_read)
 
     async def _copy(self, batch: Sequence[CopiedDocument]) -> None:
         of_sites: dict[int | None, list[CopiedDocument]] = defaultdict(list)

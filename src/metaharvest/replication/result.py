@@ -122,7 +122,6 @@ class CopyTally:
         self._documents = 0
         self._size = 0
         self._cut_short = ""
-        self._all_read = True
         self._ended: Counter[CopyOutcome] = Counter()
         progress.site_began(self._name)
 
@@ -150,10 +149,6 @@ class CopyTally:
             self._room -= 1
         return True
 
-    def leave_rest(self) -> None:
-        """Note that the source has more, which is not read because of the limit."""
-        self._all_read = False
-
     def document(self) -> None:
         """Count a document that was read; `end` is called for each of its revisions."""
         self._documents += 1
@@ -169,12 +164,12 @@ class CopyTally:
         self._progress.documents_ended(self._name, 1)
         return ended
 
-    def result(self, source: Target, target: Target) -> CopyResult:
-        """The result of the copy."""
+    def result(self, source: Target, target: Target, *, all_read: bool) -> CopyResult:
+        """The result of the copy. `all_read` is false if the limit left the rest of the source unread."""
         reached_limit = self._room == 0 and not self._cut_short
         words = source.describe(), target.describe()
         ended = dict(self._ended)
-        result = CopyResult(*words, self._documents, ended, self._size, self._cut_short, reached_limit, self._all_read)
+        result = CopyResult(*words, self._documents, ended, self._size, self._cut_short, reached_limit, all_read)
         self._progress.documents_listed(self._name, result.read)
         self._progress.site_ended(self._name)
         return result

@@ -8,6 +8,7 @@ from requests.cookies import RequestsCookieJar
 
 from metaharvest.errors import TargetError
 from metaharvest.model import Finding
+from metaharvest.model.values import frozen
 from metaharvest.targets.http import ANSWER_BYTES, HttpAnswer, HttpClient
 from metaharvest.targets.metacat import replies
 from metaharvest.text import whole_number
@@ -42,15 +43,15 @@ def scope_of(document_id: str) -> str:
     return document_id.partition(".")[0]
 
 
+@frozen
 class Questions:
     """Sends requests with the cookies of a session, or without a login. Safe for threads; raises TargetError.
 
     A request is retried if the connection breaks; a reply without the answer is a transient error.
     """
 
-    def __init__(self, client: HttpClient, cookies: RequestsCookieJar) -> None:
-        self._client = client
-        self._cookies = cookies
+    client: HttpClient
+    cookies: RequestsCookieJar
 
     def version(self) -> str:
         """The version of Metacat; empty if it does not know the request. Raises TargetError if it is no Metacat."""
@@ -102,8 +103,8 @@ class Questions:
         if not is_known_name(document_id) or revision > HIGHEST_REVISION:
             return None
         docid = f"{document_id}.{revision}"
-        most = self._client.document_bytes
-        answer = self._client.ask("GET", params=_reading(docid), cookies=self._cookies, most_bytes=most)
+        most = self.client.document_bytes
+        answer = self.client.ask("GET", params=_reading(docid), cookies=self.cookies, most_bytes=most)
         if not answer.ok:
             raise replies.refusal(answer, f"the question for {docid}")
         if not replies.is_error(answer.body):
@@ -129,7 +130,7 @@ class Questions:
         return replies.text_of(self._answered(doing, form))
 
     def _answered(self, doing: str, form: Mapping[str, str], most_bytes: int = ANSWER_BYTES) -> HttpAnswer:
-        answer = self._client.ask("GET", params=form, cookies=self._cookies, most_bytes=most_bytes)
+        answer = self.client.ask("GET", params=form, cookies=self.cookies, most_bytes=most_bytes)
         if not answer.ok or replies.is_gone(replies.text_of(answer)):
             raise replies.refusal(answer, doing)
         return answer
