@@ -188,10 +188,6 @@ def _check_folder(value: object) -> object:
     return value
 
 
-def _check_email_if_any(address: str) -> str:
-    return check_email(address) if address else ""
-
-
 def _split(value: object) -> object:
     """A list that is given as one text (as in the environment): comma-separated, or as JSON."""
     if not isinstance(value, str):
@@ -212,7 +208,7 @@ def _check_target_kind(kind: str) -> str:
 
 
 Email = Annotated[str, AfterValidator(check_email)]
-OptionalEmail = Annotated[str, AfterValidator(_check_email_if_any)]
+OptionalEmail = Annotated[str, AfterValidator(lambda address: address and check_email(address))]
 Emails = Annotated[tuple[Email, ...], BeforeValidator(_split)]
 Sender = Annotated[Email, AfterValidator(_check_sender)]
 ZoneName = Annotated[str, AfterValidator(_check_zone)]

@@ -394,7 +394,8 @@ class Fetcher:
             self._health.require_reachable(address)
 
     def _response(self, exchange: Exchange, question: _Question, given: Circumstances) -> Response:
-        error = None if exchange.is_unmodified else error_messages.failure(exchange, given)
+        is_unmodified = exchange.conditions and exchange.status == 304 and exchange.code == 0
+        error = None if is_unmodified else error_messages.failure(exchange, given)
         if error:
             if error.counted:
                 self._health.not_reached(exchange.address, exchange.began)

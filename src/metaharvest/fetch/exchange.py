@@ -136,11 +136,6 @@ class Exchange:
         return 200 <= self.status < 300 and self.status != 206
 
     @property
-    def is_unmodified(self) -> bool:
-        """True if the server answered a conditional request with "not modified"."""
-        return bool(self.conditions) and self.status == 304 and self.code == 0
-
-    @property
     def is_lost_in_coding(self) -> bool:
         """True if nothing came where compression was allowed, or the body cannot be decompressed to its end.
 

@@ -314,7 +314,8 @@ def _children(error: Any) -> ElementFinding:
             # EML 2.0 has no such element here: https://github.com/NCEAS/eml/issues/199
             wrappers = ("metadata",)
         return _Unknown(rule, message, remedy, child, wrappers=wrappers)
-    later = _first_later_sibling(child, model)
+    siblings = map(_name, child.itersiblings("*", preceding=True))
+    later = next((each for each in reversed([*siblings]) if _must_precede(model, name, each)), None)
     if later is not None:
         return _too_late(child, later, _allowed(order, parent, model))
     is_repeated = next(child.itersiblings(str(child.tag), preceding=True), None) is not None
@@ -450,12 +451,6 @@ def _may_go(element: etree._Element) -> bool:
     parent = element.getparent()
     is_only = parent is not None and len(parent.findall(str(element.tag))) == 1
     return parent is not None and not (is_only and _name(element) in _NEEDED)
-
-
-def _first_later_sibling(child: etree._Element, model: Any) -> str | None:
-    """The first sibling before `child` that must come after it by the schema."""
-    siblings = [_name(sibling) for sibling in child.itersiblings("*", preceding=True)]
-    return next((name for name in reversed(siblings) if _must_precede(model, _name(child), name)), None)
 
 
 def _allowed(order: list[str], parent: etree._Element, model: Any) -> str:

@@ -335,7 +335,8 @@ class _Reader:
         """Report a tag of this name that another one interrupts; false if it is no tag."""
         shown = one_line(name, 100)
         if self._text[token.end() : token.end() + 1] in ('"', "'"):
-            lost = next((pair for pair in _PAIR.finditer(token[0]) if _swallows(pair[2])), None)
+            # Such a value continues into the next attribute, as in `"a.1.1 system="`.
+            lost = next((each for each in _PAIR.finditer(token[0]) if each[2].endswith("=") and " " in each[2]), None)
             start = token.start()
             message = f"A quotation mark is missing in the tag <{shown}>."
             remedy = 'Write attributes as name="value", with a quotation mark (") on either side of the value.'
@@ -401,11 +402,6 @@ def _fitting(found: list[str], due: list[str]) -> int:
     """The number of end tags that are the expected ones, from the first on."""
     pairs = enumerate(zip(found, due, strict=False))
     return next((number for number, (one, other) in pairs if one != other), min(len(found), len(due)))
-
-
-def _swallows(value: str) -> bool:
-    """True if the value of an attribute continues into the next attribute, as in `"a.1.1 system="`."""
-    return value.endswith("=") and " " in value
 
 
 def places_of(text: str, faults: list[TagFault]) -> Iterator[tuple[TagFault, int, int, int]]:

@@ -354,17 +354,12 @@ def _syntax_finding(entry: Any, lines: list[str]) -> Finding:
     known = parser_error_in_words(message)
     finding = _finding_at(place, *known) if known else _unknown_syntax_finding(message, place)
     if finding.rule == "xml.undefined-entity":
-        return _with_character(finding)
+        code = finding.message.partition(" ")[0]
+        character = html_text.character_for(code)
+        return replace(finding, remedy=f"Write {character} in place of {code}.") if character else finding
     if finding.message.startswith(("The value of an attribute", "In the first line")):
         return _with_the_marks(finding, lines)
     return finding
-
-
-def _with_character(finding: Finding) -> Finding:
-    """The finding about a code of HTML, with its character in the remedy."""
-    code = finding.message.partition(" ")[0]
-    character = html_text.character_for(code)
-    return replace(finding, remedy=f"Write {character} in place of {code}.") if character else finding
 
 
 def _with_the_marks(finding: Finding, lines: list[str]) -> Finding:

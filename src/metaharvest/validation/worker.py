@@ -103,15 +103,9 @@ def _verdict_or_error(
             os._exit(OUT_OF_MEMORY)
         return "".join(traceback.format_exception(error))
     finally:
-        if time.monotonic() - began > _SHORT_SECONDS:
-            _forget_peak()
-
-
-def _forget_peak() -> None:
-    """Let Linux count the highest use of memory from now on, if it was high before."""
-    if _is_near_limit():
-        with suppress(OSError):
-            Path("/proc/self/clear_refs").write_text("5")
+        if time.monotonic() - began > _SHORT_SECONDS and _is_near_limit():
+            with suppress(OSError):  # let Linux count the highest use of memory from now on
+                Path("/proc/self/clear_refs").write_text("5")
 
 
 def _is_near_limit() -> bool:
