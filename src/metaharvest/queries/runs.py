@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import reduce
@@ -106,9 +106,17 @@ class RunTotals:
     errors: int
 
 
+_ADDED = (
+    *(("listed",), ("inserted",), ("updated",), ("unchanged",)),
+    tuple(kind.column for kind in ATTENTION_OUTCOMES),
+    tuple(kind.column for kind in ERROR_OUTCOMES),
+)
+"""The columns of site runs that each of the numbers from `listed` on adds up."""
+
+
 @frozen(kw_only=True)
-class RunSummary:
-    """A run with its totals, without its site runs. `is_rehearsal`: no site of the run had a target."""
+class _Run:
+    """The times of a run, and its status."""
 
     run_id: int
     harvest_date: date
@@ -116,8 +124,6 @@ class RunSummary:
     ended_at: datetime | None
     status: str
     heartbeat_at: datetime
-    totals: RunTotals
-    is_rehearsal: bool
 
     @property
     def took_seconds(self) -> float | None:
@@ -126,13 +132,18 @@ class RunSummary:
 
 
 @frozen(kw_only=True)
-class RunRecord(RunSummary):
+class RunRecord(_Run):
     """A run and its site runs in order. `targets_away`: the messages about targets that stopped answering."""
 
     host: str
     pid: int
     sites: tuple[SiteRunRecord, ...]
     targets_away: tuple[str, ...]
+
+    @property
+    def is_rehearsal(self) -> bool:
+        """True if no site of the run had a target: nothing was uploaded."""
+        return bool(self.sites) and all(site.rehearsal for site in self.sites)
 
     @property
     def failed_as_a_whole(self) -> bool:
@@ -149,6 +160,22 @@ class RunRecord(RunSummary):
     def took(self) -> timedelta | None:
         """The duration of the run; None if it has not ended."""
         return None if self.ended_at is None else self.ended_at - self.started_at
+
+    @property
+    def totals(self) -> RunTotals:
+        """The totals of its site runs."""
+        sites = {site.site_id for site in self.sites}
+        failed = {site.site_id for site in self.sites if site.status in NOT_HARVESTED}
+        sums = (sum(getattr(site, name) for site in self.sites for name in names) for names in _ADDED)
+        return RunTotals(len(sites), len(failed), *sums)
+
+
+@frozen(kw_only=True)
+class RunSummary(_Run):
+    """A run with its totals, without its site runs. `is_rehearsal`: no site of the run had a target."""
+
+    totals: RunTotals = RunTotals(0, 0, 0, 0, 0, 0, 0, 0)
+    is_rehearsal: bool = False
 
 
 @frozen(kw_only=True)
@@ -196,36 +223,25 @@ def newest_runs(session: Session, limit: int) -> list[RunRecord]:
 
 
 def run_summaries(session: Session, limit: int, after: int | None = None) -> list[RunSummary]:
-    """The newest runs with their totals; the next page begins `after` the last run."""
-    query = select(*columns_for(RunSummary, HarvestRun)).order_by(HarvestRun.run_id.desc()).limit(limit)
-    runs = session.execute(query if after is None else query.where(HarvestRun.run_id < after)).all()
-    sums = _sums(session, [each.run_id for each in runs])
-    return [RunSummary(**each._mapping, **sums[each.run_id]) for each in runs]
-
-
-def _sums(session: Session, run_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """The `totals` of these runs, which the database adds up, and `is_rehearsal`, by run."""
-    row = HarvestSiteRun
-    found = {run_id: {"totals": RunTotals(0, 0, 0, 0, 0, 0, 0, 0), "is_rehearsal": False} for run_id in run_ids}
-    query = select(row.run_id, func.sum(case((row.rehearsal, 0), else_=1)), *_summed()).group_by(row.run_id)
-    for run_id, uploaded, *numbers in rows_with(session, query, row.run_id, run_ids):
-        found[run_id] = {"totals": RunTotals(*map(int, numbers)), "is_rehearsal": not uploaded}
-    return found
+    """The newest runs with their totals, which the database adds up; the next page begins `after` the last run."""
+    run, row = HarvestRun, HarvestSiteRun
+    query = select(*columns_for(RunSummary, run)).order_by(run.run_id.desc()).limit(limit)
+    runs = session.execute(query if after is None else query.where(run.run_id < after))
+    found = {each.run_id: RunSummary(**each._mapping) for each in runs}
+    of_run = select(row.run_id, func.sum(case((row.rehearsal, 0), else_=1)), *_summed()).group_by(row.run_id)
+    for run_id, uploaded, *numbers in rows_with(session, of_run, row.run_id, found):
+        totals = RunTotals(*map(int, numbers))
+        found[run_id] = replace(found[run_id], totals=totals, is_rehearsal=not uploaded)
+    return list(found.values())
 
 
 def _summed() -> list[ColumnElement[int]]:
     """The values of RunTotals, in its order, over a group of site runs."""
     row = HarvestSiteRun
-
-    def added(*names: str) -> ColumnElement[int]:
-        return func.coalesce(func.sum(reduce(operator.add, columns(row, " ".join(names)))), 0)
-
-    def of(kinds: Iterable[OutcomeKind]) -> ColumnElement[int]:
-        return added(*(kind.column for kind in kinds))
-
     failed = func.count(distinct(case((row.status.in_(NOT_HARVESTED), row.site_schedule_id))))
-    counted = [added(name) for name in ("listed", "inserted", "updated", "unchanged")]
-    return [func.count(distinct(row.site_schedule_id)), failed, *counted, of(ATTENTION_OUTCOMES), of(ERROR_OUTCOMES)]
+    added = (reduce(operator.add, columns(row, " ".join(names))) for names in _ADDED)
+    sums = (func.coalesce(func.sum(each), 0) for each in added)
+    return [func.count(distinct(row.site_schedule_id)), failed, *sums]
 
 
 def is_imported(session: Session, run_id: int | None) -> bool:
@@ -310,14 +326,9 @@ _RUNS = select(*columns_for(RunRecord, HarvestRun))
 def _with_sites(session: Session, statement: Select[Any]) -> list[RunRecord]:
     runs = session.execute(statement).all()
     numbers = [run.run_id for run in runs]
-    sums, sites, away = _sums(session, numbers), _site_runs(session, numbers), _targets_away(session, numbers)
+    sites, away = _site_runs(session, numbers), _targets_away(session, numbers)
     return [
-        RunRecord(
-            **run._mapping,
-            **sums[run.run_id],
-            sites=tuple(sites.get(run.run_id, ())),
-            targets_away=tuple(away.get(run.run_id, ())),
-        )
+        RunRecord(**run._mapping, sites=tuple(sites.get(run.run_id, ())), targets_away=tuple(away.get(run.run_id, ())))
         for run in runs
     ]
 
