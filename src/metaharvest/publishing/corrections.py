@@ -11,14 +11,15 @@ from collections.abc import Callable, Collection
 from lxml import etree
 
 from metaharvest.model.values import frozen
-from metaharvest.publishing.documents import HarvestListInstead, NotListable, NotReplaceable, read_document
+from metaharvest.publishing.documents import MISC, HarvestListInstead, NotListable, NotReplaceable, read_document
 from metaharvest.text import one_line
 from metaharvest.validation import identity, wellformed
 
 _DECLARATION = re.compile(r"\ufeff?\s*<\?xml\s[^<>]{0,300}\?>")
 _ENCODING = re.compile(r"(\sencoding\s*=\s*)(\"[^\"]*\"|'[^']*')")
-_START_TAG = re.compile(r"<[A-Za-z_][\w.:-]*(?:\s+[\w.:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*')|(?!))*+\s*/?>")
-_COMMENT_OR_INSTRUCTION = re.compile(r"<!--(?:(?!-->).|(?!))*+-->|<\?(?:(?!\?>).|(?!))*+\?>", re.DOTALL)
+_ROOT = re.compile(
+    rf"\ufeff?{MISC}(?P<tag><[A-Za-z_][\w.:-]*(?:\s+[\w.:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*')|(?!))*+\s*/?>)"
+)
 _UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _MOST_BYTES = 20_971_520
 """The largest document that is corrected."""
@@ -105,28 +106,16 @@ def _namespace(content: bytes) -> _Made:
         text = content.decode(codec)
     except (wellformed.NotReadable, LookupError, UnicodeError):
         return None
-    old, meant, tag = etree.QName(root).namespace, identity.meant_namespace(root), _root_tag(text)
+    old, meant, tag = etree.QName(root).namespace, identity.meant_namespace(root), _ROOT.match(text)
     if not old or not meant or tag is None:
         return None
     # Also in its schemaLocation.
-    new_tag = re.sub(rf"(?<=[\"'\s]){re.escape(old)}(?=[\"'\s])", lambda _: meant, tag[0])
-    new = f"{text[: tag.start()]}{new_tag}{text[tag.end() :]}".encode(codec)
+    new_tag = re.sub(rf"(?<=[\"'\s]){re.escape(old)}(?=[\"'\s])", lambda _: meant, tag["tag"])
+    new = f"{text[: tag.start('tag')]}{new_tag}{text[tag.end() :]}".encode(codec)
     if "eml.not-eml" in _rules(new):
         return None
-    line = text.count("\n", 0, tag.start()) + 1
+    line = text.count("\n", 0, tag.start("tag")) + 1
     return new, Correction("eml.not-eml", line, one_line(old, 200), meant)
-
-
-def _root_tag(text: str) -> re.Match[str] | None:
-    place = 1 if text.startswith("\ufeff") else 0
-    while True:
-        place = text.find("<", place)
-        if place < 0:
-            return None
-        other = _COMMENT_OR_INSTRUCTION.match(text, place)
-        if other is None:
-            return _START_TAG.match(text, place)
-        place = other.end()
 
 
 def _package_id(content: bytes) -> _Made:

@@ -238,11 +238,13 @@ def _content(path: Path) -> bytes:
 
 # -- the packageId in the bytes
 
-_MISC = r"(?:[ \t\r\n]++|<\?(?s:.*?)\?>|<!--(?s:.*?)-->|(?!))*+"
+MISC = r"(?:[ \t\r\n]++|<\?(?s:.*?)\?>|<!--(?s:.*?)-->|(?!))*+"
+"""The white space, comments and instructions before a tag."""
+
 _DOCTYPE = r"(?:<!DOCTYPE(?:[^\[>\"']|\"[^\"]*\"|'[^']*'|(?!))*+>|(?!))?+"
 _ATTRIBUTE = r"[ \t\r\n]+(?!packageId[ \t\r\n]*=)[^ \t\r\n=/>]+[ \t\r\n]*=[ \t\r\n]*(?:\"[^\"]*\"|'[^']*')"
 _ROOT = re.compile(
-    rf"\ufeff?{_MISC}{_DOCTYPE}{_MISC}<[^!?/ \t\r\n>]+(?:{_ATTRIBUTE}|(?!))*+"
+    rf"\ufeff?{MISC}{_DOCTYPE}{MISC}<[^!?/ \t\r\n>]+(?:{_ATTRIBUTE}|(?!))*+"
     r"[ \t\r\n]+(?P<attribute>packageId)[ \t\r\n]*=[ \t\r\n]*(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)')"
 )
 _MARKS = (
@@ -261,8 +263,7 @@ def _place_of_package_id(content: bytes, encoding: str) -> tuple[int, int, str] 
         text = content.decode(_codec(content, encoding)).removeprefix("\ufeff")
     except (LookupError, UnicodeError):
         return None
-    found = _ROOT.match(text)
-    if found is None:
+    if (found := _ROOT.match(text)) is None:
         return None
     start = found.start("attribute")
     before = text[:start].replace("\r\n", "\n")
