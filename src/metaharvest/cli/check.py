@@ -35,7 +35,7 @@ from metaharvest.text import clean, counted, joined, one_line
 
 if TYPE_CHECKING:
     from metaharvest.cli.finding_text import CheckPrinter
-    from metaharvest.services.check_report import CheckedDocument, CheckedPart, CheckOptions, CheckReport, FolderOptions
+    from metaharvest.services.check_report import CheckedDocument, CheckOptions, CheckReport, FolderOptions
     from metaharvest.services.harvester import Checked
     from metaharvest.services.runs import StopSignal
 
@@ -100,8 +100,8 @@ class _Outputs:
         """Print all findings and the expected results on stdout."""
         printer = _printer_of(report)
         levels: Counter[Level] = Counter()
-        for part, documents in report.parts:
-            levels += printer.documents(part, documents)
+        for part in report.parts:
+            levels += printer.part(part)
         for sentence in report.summary:
             printer.line(sentence, "bold")
         numbers = [(levels[Level.ERROR], "error"), (levels[Level.WARNING], "warning")]
@@ -254,7 +254,7 @@ _MOST_NAMED = 5
 """The number of changed files that are named."""
 
 _Fingerprint = tuple[str, str, str, str, str, int]
-_Findings = dict[_Fingerprint, tuple["CheckedPart", "CheckedDocument", "Finding"]]
+_Findings = dict[_Fingerprint, tuple["CheckedDocument", Finding]]
 _Stamps = dict[Path, tuple[int, int, int]]
 
 
@@ -343,13 +343,13 @@ class _Watched:
         names = [one_line(report.places.name(path.as_uri())) for path in changed]
         more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
         printer.line(f"{time.strftime('%H:%M:%S')}  {', '.join(names[:_MOST_NAMED])}{more}", "bold cyan")
-        for key, (part, document, finding) in self._found.items():
+        for key, (document, finding) in self._found.items():
             if key not in before:
-                printer.finding(part, document, finding)
-        for key, (_, document, finding) in before.items():
+                printer.finding(document, finding)
+        for key, (document, finding) in before.items():
             if key not in self._found:
                 printer.line(f"Gone: {report.places.name(document.url)}  {finding.rule}  {finding.message}", "green")
-        levels = Counter(finding.level.value for _, _, finding in self._found.values())
+        levels = Counter(finding.level.value for _, finding in self._found.values())
         errors, warnings = levels["error"], levels["warning"]
         printer.line(f"{report.story}. Errors: {errors:,}, warnings: {warnings:,}.", "bold red" if errors else "bold")
 
@@ -361,13 +361,11 @@ def _findings_by_key(report: CheckReport) -> _Findings:
     """
     found: _Findings = {}
     number: Counter[tuple[str, ...]] = Counter()
-    for part, documents in report.parts:
-        for document in documents:
-            for finding in document.reported_findings:
-                docid = document.docid if part.name.is_list else ""
-                key = (document.url, docid, finding.rule, finding.xpath, finding.message)
-                number[key] += 1
-                found[(*key, number[key])] = (part, document, finding)
+    for part in report.parts:
+        for document, finding in part.reported:
+            key = (document.url, document.listed_docid, finding.rule, finding.xpath, finding.message)
+            number[key] += 1
+            found[(*key, number[key])] = (document, finding)
     return found
 
 

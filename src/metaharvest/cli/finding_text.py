@@ -6,7 +6,7 @@ In colour on a terminal; elsewhere plain, and each text on one line.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,30 +105,27 @@ class CheckPrinter(FindingPrinter):
         self._places = places
         self._most = most
 
-    def documents(self, part: CheckedPart, documents: Iterable[CheckedDocument]) -> Counter[Level]:
-        """Print the findings of these documents; returns the number for each level."""
+    def part(self, part: CheckedPart) -> Counter[Level]:
+        """Print the findings of this part; returns the number for each level."""
         same: dict[tuple[str, ...], list[_Place]] = {}
-        for document in documents:
-            for finding in document.reported_findings:
-                same.setdefault(_key(document, finding), []).append((document, finding))
+        for document, finding in part.reported:
+            same.setdefault(_key(document, finding), []).append((document, finding))
         rules, left = Counter[str](), Counter[str]()
         for (rule, *_), places in same.items():
             rules[rule] += 1
             shown = places[: self._most] if rules[rule] <= self._most else []
             left[rule] += len(places) - len(shown)
             if shown:
-                self.finding(part, *shown[0], more=shown[1:])
+                self.finding(*shown[0], more=shown[1:])
         self.more(left, "--csv")
         return Counter(finding.level for places in same.values() for _, finding in places)
 
-    def finding(
-        self, part: CheckedPart, document: CheckedDocument, finding: Finding, more: Sequence[_Place] = ()
-    ) -> None:
+    def finding(self, document: CheckedDocument, finding: Finding, more: Sequence[_Place] = ()) -> None:
         """Print one finding about a document, or about its list; `more` are other places with the same one."""
         url = document.url_of(finding)
-        docid = _docid(part, document, finding)
+        docid = document.listed_docid or finding.docid
         others = [
-            "  ".join(filter(None, (self._place(each.url_of(its), its), one_line(_docid(part, each, its)))))
+            "  ".join(filter(None, (self._place(each.url_of(its), its), one_line(each.listed_docid or its.docid))))
             for each, its in more
         ]
         self.print_finding(self._place(url, finding), finding, docid, self._places.file_of(url), others)
@@ -139,10 +136,6 @@ class CheckPrinter(FindingPrinter):
         if self._places.is_file(url) or not finding.line:
             return place_in(name, finding)
         return f"{name} line {finding.line}" + (f", column {finding.column}" if finding.column else "")
-
-
-def _docid(part: CheckedPart, document: CheckedDocument, finding: Finding) -> str:
-    return (document.docid if part.name.is_list else "") or finding.docid
 
 
 def _key(document: CheckedDocument, finding: Finding) -> tuple[str, ...]:

@@ -11,18 +11,16 @@ from metaharvest.reports.phrasing import OUTCOME_TITLES
 from metaharvest.text import only_xml
 
 
-def junit(
-    found: Iterable[tuple[CheckedPart, Iterable[CheckedDocument]]], places: Places, seconds: float, stamp: str
-) -> bytes:
+def junit(parts: Iterable[CheckedPart], places: Places, seconds: float, stamp: str) -> bytes:
     """A test suite for each part, with a test case for each document, and one for a list that failed as a whole.
 
     A document with errors has failed, and so has one that was put off. `stamp`: its time, in ISO 8601 without a time
     zone; `seconds`: its total duration.
     """
     root = ElementTree.Element("testsuites", name="metaharvest check")
-    for number, (part, documents) in enumerate(found):
+    for number, part in enumerate(parts):
         suite = ElementTree.SubElement(root, "testsuite", name=only_xml(part.name.shown))
-        for document in documents:
+        for document in part.documents:
             _add_case(suite, part, document, places)
         if part.failed and suite.find("testcase/failure") is None:
             case = ElementTree.SubElement(suite, "testcase", name=only_xml(part.name.shown), classname="list", time="0")

@@ -21,15 +21,10 @@ _ROOM = 66
 
 
 def page(
-    found: Iterable[tuple[CheckedPart, Iterable[CheckedDocument]]],
-    places: Places,
-    settings: Settings,
-    story: str,
-    notes: Sequence[str],
-    day: str,
+    found: Iterable[CheckedPart], places: Places, settings: Settings, story: str, notes: Sequence[str], day: str
 ) -> str:
     """The page; `story` is the result of the whole, `notes` are sentences at its end. Raises TemplateError."""
-    parts = [_page_part(part, documents, places, settings.reports.lines_per_group) for part, documents in found]
+    parts = [_page_part(part, places, settings.reports.lines_per_group) for part in found]
     view = {
         "above": day,
         "title": "Rehearsal",
@@ -42,14 +37,13 @@ def page(
     return render_page("check/page.html", view, settings)
 
 
-def _page_part(part: CheckedPart, documents: Iterable[CheckedDocument], places: Places, most: int) -> dict[str, Any]:
+def _page_part(part: CheckedPart, places: Places, most: int) -> dict[str, Any]:
     groups: dict[tuple[bool, str], tuple[list[FindingLine], list[int]]] = {}
-    for document in documents:
-        for finding in document.reported_findings:
-            lines, count = groups.setdefault((not finding.is_error, finding.rule), ([], [0]))
-            count[0] += 1
-            if len(lines) < most:
-                lines.append(_line(part, document, finding, places))
+    for document, finding in part.reported:
+        lines, count = groups.setdefault((not finding.is_error, finding.rule), ([], [0]))
+        count[0] += 1
+        if len(lines) < most:
+            lines.append(_line(document, finding, places))
     return {
         "name": part.name.shown,
         "sentence": part.sentence,
@@ -66,10 +60,10 @@ def _groups(found: dict[tuple[bool, str], tuple[list[FindingLine], list[int]]]) 
         yield with_shared("remedy", group) if len(lines) > 1 else group
 
 
-def _line(part: CheckedPart, document: CheckedDocument, finding: Finding, places: Places) -> FindingLine:
+def _line(document: CheckedDocument, finding: Finding, places: Places) -> FindingLine:
     url = document.url_of(finding)
     name = places.name(url)
-    docid = document.docid if part.name.is_list else ""
+    docid = document.listed_docid
     numbers = [f"{what} {number:,}" for what, number in (("line", finding.line), ("column", finding.column)) if number]
     return FindingLine(
         docid=one_line(docid or finding.docid or name),

@@ -7,6 +7,7 @@ command line show it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -65,10 +66,12 @@ class Places:
 class CheckedDocument:
     """A document of a part, or, with an empty docid and no outcome, the findings about its list as a whole.
 
-    `list_url` is the URL of the list, if there is one. `message` is its result, for a document without findings.
+    `list_url` is the URL of the list, if there is one. `listed_docid` is empty if no list gives its docid. `message` is
+    its result, for a document without findings.
     """
 
     docid: str
+    listed_docid: str
     url: str
     list_url: str
     outcome: OutcomeKind | None
@@ -95,7 +98,7 @@ class CheckedDocument:
 
 @frozen
 class CheckedPart:
-    """A part and its result."""
+    """A part and its result, with the documents to report: its list as a whole first."""
 
     name: PartName
     site_run_id: int
@@ -104,6 +107,12 @@ class CheckedPart:
     listed: int
     counts: Counts
     warnings: int
+    documents: tuple[CheckedDocument, ...] = ()
+
+    @property
+    def reported(self) -> Iterator[tuple[CheckedDocument, Finding]]:
+        """Each finding to report, with its document."""
+        return ((document, finding) for document in self.documents for finding in document.reported_findings)
 
     @property
     def failed(self) -> bool:
@@ -127,11 +136,15 @@ class CheckedPart:
         return f"{opening}: {ends}.{trouble}" if ends else f"{opening}.{trouble}"
 
 
-def parts(session: Session, run_id: int, names: Mapping[str, PartName]) -> list[CheckedPart]:
-    """The parts of a rehearsal, in the order of `names`, which has them by the names of their sites."""
+def parts(session: Session, run_id: int, names: Mapping[str, PartName], *, all_of_them: bool) -> list[CheckedPart]:
+    """The parts of a rehearsal, in the order of `names`, which has them by the names of their sites.
+
+    With `all_of_them`: documents without findings as well, but not the ones that the target has already.
+    """
     runs = session.scalars(select(HarvestSiteRun).where(HarvestSiteRun.run_id == run_id))
     found = {site_run.site_name: site_run for site_run in runs}
-    return [_part(session, found[site_name], name) for site_name, name in names.items() if site_name in found]
+    made = [_part(session, found[site_name], name) for site_name, name in names.items() if site_name in found]
+    return [replace(each, documents=tuple(_documents(session, each, all_of_them=all_of_them))) for each in made]
 
 
 def _part(session: Session, site_run: HarvestSiteRun, name: PartName) -> CheckedPart:
@@ -165,11 +178,7 @@ def local_documents(session: Session, run_id: int, site_names: Collection[str]) 
     return [str(url) for url in session.scalars(query)]
 
 
-def documents(session: Session, part: CheckedPart, *, all_of_them: bool = False) -> Iterator[CheckedDocument]:
-    """The reportable documents of a part: its list as a whole first, then its documents.
-
-    With `all_of_them`: documents without findings as well, but not the ones that the target has already.
-    """
+def _documents(session: Session, part: CheckedPart, *, all_of_them: bool) -> Iterator[CheckedDocument]:
     log, detail = HarvestLog, HarvestDetailLog
     condition = or_(log.outcome.is_not(None), detail.detail_log_id.is_not(None))
     fine = [kind.value for kind in FINE_OUTCOMES]
@@ -223,6 +232,7 @@ def _document(
     message = one_line(ended.message, 1000) if ended and not details else ""
     return CheckedDocument(
         one_line(docid, 1000),
+        one_line(docid, 1000) if part.name.is_list else "",
         url or part.name.url,
         part.name.url if part.name.is_list else url,
         OutcomeKind(value) if value else None,

@@ -10,25 +10,17 @@ from typing import Any
 from metaharvest import __version__
 from metaharvest.fetch.local_files import is_file_url, path_of
 from metaharvest.model import Finding
-from metaharvest.rehearsal.results import CheckedDocument
+from metaharvest.rehearsal.results import CheckedDocument, CheckedPart
 from metaharvest.rules import RULES
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT = "SRCROOT"
 
 
-def sarif(parts: Iterable[Iterable[CheckedDocument]], folder: Path) -> dict[str, Any]:
-    """One SARIF log with a result for each finding of the documents of each part.
-
-    Files below `folder` are named by their path from there.
-    """
+def sarif(parts: Iterable[CheckedPart], folder: Path) -> dict[str, Any]:
+    """One SARIF log with a result for each finding. Files below `folder` are named by their path from there."""
     rules: dict[str, int] = {}
-    results = [
-        _result(document, finding, rules, folder)
-        for documents in parts
-        for document in documents
-        for finding in document.reported_findings
-    ]
+    results = [_result(*each, rules, folder) for part in parts for each in part.reported]
     driver: dict[str, Any] = {"name": "metaharvest", "version": __version__, "semanticVersion": __version__}
     driver["rules"] = [_rule(rule) for rule in rules]
     run: dict[str, Any] = {

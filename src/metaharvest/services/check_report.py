@@ -53,10 +53,7 @@ class CheckReport:
         self._names = {site.name: _part_name(site) for site in checked.given.sites}
         with checked.harvester.reading() as session:
             self.record = run_record(session, checked.result.run_id)
-            parts = results.parts(session, checked.result.run_id, self._names)
-            self.parts: list[tuple[CheckedPart, list[CheckedDocument]]] = [
-                (part, list(results.documents(session, part, all_of_them=all_of_them))) for part in parts
-            ]
+            self.parts = results.parts(session, checked.result.run_id, self._names, all_of_them=all_of_them)
 
     @property
     def has_errors(self) -> bool:
@@ -80,7 +77,7 @@ class CheckReport:
     @property
     def summary(self) -> Iterator[str]:
         """The expected results, in sentences."""
-        for part, _ in self.parts:
+        for part in self.parts:
             yield part.sentence
         if len(self.parts) > 1:
             yield f"Together {self.story}."
@@ -89,11 +86,11 @@ class CheckReport:
     def story(self) -> str:
         """The expected results: `12 documents: 8 would be added and 4 are not valid`."""
         counts: Counter[OutcomeKind] = Counter()
-        for part, _ in self.parts:
+        for part in self.parts:
             counts.update(part.counts)
         ends = joined(ends_of(counts, is_rehearsal=True))
-        number = counted(sum(part.listed for part, _ in self.parts), "document")
-        failed = sum(part.failed for part, _ in self.parts)
+        number = counted(sum(part.listed for part in self.parts), "document")
+        failed = sum(part.failed for part in self.parts)
         lists = f"{counted(failed, 'list')} could not be read" if failed else ""
         return "; ".join(filter(None, (f"{number}: {ends}" if ends else number, lists)))
 
@@ -116,7 +113,7 @@ class CheckReport:
     @property
     def _compared(self) -> str:
         """A sentence that names the targets of the comparison; empty if no document was compared."""
-        if not any(part.counts.get(kind) for part, _ in self.parts for kind in _COMPARED):
+        if not any(part.counts.get(kind) for part in self.parts for kind in _COMPARED):
             return ""
         words: list[str] = []
         for site in self.checked.given.sites:
@@ -160,7 +157,7 @@ class CheckReport:
     def csv(self) -> Generator[str, None, None]:
         """The table of documents of all parts, as chunks of text."""
         with self.checked.harvester.reading() as session:
-            for number, (part, _) in enumerate(self.parts):
+            for number, part in enumerate(self.parts):
                 with closing(documents_csv(session, part.site_run_id)) as chunks:
                     for place, chunk in enumerate(chunks):
                         is_header_again = number > 0 and place == 0
@@ -170,7 +167,7 @@ class CheckReport:
         """The findings as SARIF 2.1.0."""
         from metaharvest.rehearsal.sarif import sarif
 
-        return sarif((documents for _, documents in self.parts), Path.cwd())
+        return sarif(self.parts, Path.cwd())
 
     def junit(self) -> str:
         """The documents as a JUnit report."""

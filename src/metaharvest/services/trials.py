@@ -154,7 +154,7 @@ def try_source(harvester: Harvester, columns: Mapping[str, object]) -> Tried:
     with place(), trial.prepared(harvester.settings, columns) as (given, left_out):
         report = _rehearsed(harvester, given)
         made = trial_report(report)
-        files = [given.copies.file_of(document.url) for _, documents in report.parts for document in documents]
+        files = [given.copies.file_of(document.url) for part in report.parts for document in part.documents]
         there = [path for path in files if path is not None and path.exists()]
         note = f"{counted(left_out[0], 'more document')} of the list would be harvested, and not checked here."
         sentences = (*made.sentences, *([note] if left_out[0] else []))
@@ -181,30 +181,21 @@ def _rehearsed(harvester: Harvester, given: GivenRun) -> CheckReport:
 
 def trial_report(report: CheckReport) -> TrialReport:
     """The report about a check in a form for a page of strangers."""
-    findings: list[TrialFinding] = []
-    number = 0
-    for part, documents in report.parts:
-        for document in documents:
-            for finding in document.reported_findings:
-                number += 1
-                if number <= MOST_FINDINGS:
-                    findings.append(_checked_finding(report, document, finding, in_list=part.name.is_list))
+    reported = [(part.name.is_list, *each) for part in report.parts for each in part.reported]
     return TrialReport(
         story=report.story,
         sentences=tuple(report.summary),
-        findings=tuple(findings),
+        findings=tuple(_checked_finding(report, *each) for each in reported[:MOST_FINDINGS]),
         is_readable=not report.record.failed_as_a_whole,
-        is_document=any(not part.name.is_list for part, _ in report.parts),
-        more=max(0, number - MOST_FINDINGS),
+        is_document=any(not part.name.is_list for part in report.parts),
+        more=max(0, len(reported) - MOST_FINDINGS),
     )
 
 
-def _checked_finding(
-    report: CheckReport, document: CheckedDocument, finding: Finding, *, in_list: bool
-) -> TrialFinding:
+def _checked_finding(report: CheckReport, in_list: bool, document: CheckedDocument, finding: Finding) -> TrialFinding:
     url = document.url_of(finding)
     shown = replace(UNREACHED, level=finding.level) if finding.rule in _UNREACHED else finding
-    docid = document.docid or finding.docid if in_list else ""
+    docid = document.listed_docid or finding.docid if in_list else ""
     return trial_finding(shown, report.places.file_of(url), report.places.name(url), docid)
 
 
