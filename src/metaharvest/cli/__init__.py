@@ -138,7 +138,6 @@ own number of 700 the collector takes a tenth of the time. Sessions of SQLAlchem
 150,000 objects, take 10 MB."""
 
 _M_ARENA_MAX = -8
-"""The number of this option in glibc's malloc.h."""
 
 
 class _LazyGroup(click.Group):

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -89,7 +89,9 @@ class _Outputs:
         for note in report.checked.given.arguments.notes:
             click.echo(clean(note), err=True)
         if self.as_json:
-            print_json(_as_mapping(report))
+            findings = [{**as_mapping(each.finding), "file": each.file} for each in report.findings]
+            notes = [*report.checked.given.arguments.notes, *report.notes]
+            print_json({**as_mapping(report.record), "sites": report.sites, "findings": findings, "notes": notes})
         elif self.as_csv:
             print_csv(report.csv())
         elif not self._on_stdout:
@@ -122,13 +124,6 @@ class _Outputs:
             _put(file, text)
             if self.opens:
                 click.echo(opened(file), err=True)
-
-
-def _as_mapping(report: CheckReport) -> dict[str, Any]:
-    """The run, its site runs and its findings, each with the `file` that it is about, if there is one."""
-    findings = [{**as_mapping(each.finding), "file": each.file} for each in report.findings]
-    notes = [*report.checked.given.arguments.notes, *report.notes]
-    return {**as_mapping(report.record), "sites": report.sites, "findings": findings, "notes": notes}
 
 
 def _printer_of(report: CheckReport) -> CheckPrinter:
@@ -251,8 +246,6 @@ _LOOKING_SHARE = 20
 """The largest share of the time for looking at files."""
 
 _MOST_NAMED = 5
-"""The number of changed files that are named."""
-
 _Fingerprint = tuple[str, str, str, str, str, int]
 _Findings = dict[_Fingerprint, tuple["CheckedDocument", Finding]]
 _Stamps = dict[Path, tuple[int, int, int]]

@@ -19,6 +19,8 @@ import click
 from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import Invocation, called_as
 from metaharvest.cli.printing import print_line
+from metaharvest.cli.runs import print_run
+from metaharvest.cli.workers import print_jobs
 from metaharvest.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -138,7 +140,6 @@ def _empty_folder(folder: Path | None) -> Path:
 
 def _harvest(harvester: services.harvester.Harvester, today: date, *names: str) -> None:
     from metaharvest.cli.progress import shown_progress
-    from metaharvest.cli.runs import print_run
 
     with shown_progress() as progress:
         result = harvester.run(services.runs.RunRequest(today, names), progress)
@@ -173,9 +174,6 @@ def _show_pipeline(harvester: services.harvester.Harvester, network: SampleNetwo
 
 def _harvest_by_workers(harvester: services.harvester.Harvester, folder: Path) -> None:
     """Let worker processes harvest the sites that are due today, and show their jobs."""
-    from metaharvest.cli.runs import print_run
-    from metaharvest.cli.workers import print_jobs
-
     with ExitStack() as stack:
         for name in _WORKERS:
             stack.enter_context(_started(folder, name, "worker", "--name", name))

@@ -184,7 +184,11 @@ def _print_history(known: queries.history.DocumentHistory) -> None:
     if known.revisions:
         click.echo("\nWhat went in:")
         went_in = ["revision", "inserted (UTC)", "run", "bytes", "site", "repository", "from"]
-        print_table(went_in, [_revision_row(row) for row in known.revisions])
+        revisions = [
+            [row.revision, stamp(row.inserted_at), row.run_id, row.bytes, row.site, row.repository, row.url]
+            for row in known.revisions
+        ]
+        print_table(went_in, revisions)
     happened: list[queries.history.DocumentEvent | queries.history.TransferEvent] = [*known.history, *known.transfers]
     events = sorted(happened, key=lambda event: event.at)
     if events:
@@ -214,11 +218,6 @@ def _listing(row: queries.history.ListingSite, history: Sequence[queries.history
     kept = f", {kept}" if (kept := _kept(row)) else ""
     missing = f", {missing}" if (missing := _missing(row)) else ""
     return f"{_site(row)}: {revision}{said or row.outcome or 'not decided yet'}{kept}{missing}{since}"
-
-
-def _revision_row(row: queries.history.UploadedRevision) -> Sequence[object]:
-    held = [row.revision, stamp(row.inserted_at), row.run_id, row.bytes, row.site]
-    return [*held, row.repository, row.url]
 
 
 def _event_rows(

@@ -48,4 +48,3 @@ EXAMPLES = {
     "database repair-dates": "metaharvest database repair-dates",
     "doctor": "metaharvest doctor --send-test-mail",
 }
-"""The words of a command -> an example of a command line."""

@@ -92,14 +92,10 @@ def print_checks(checks: Iterable[services.installation.Check], as_json: bool) -
         gravest = next((state for state in reversed(_COLOURS) if state in states), "OK")
         print_json({"state": gravest, "checks": rows})
     else:
-        click.echo(f"\n{_conclusion(states.count('PROBLEM'), states.count('WARNING'))}")
+        problems, warnings = states.count("PROBLEM"), counted(states.count("WARNING"), "warning")
+        well = "All is well." if "WARNING" not in states else f"No problem, {warnings}."
+        click.echo("\n" + (f"{counted(problems, 'problem')}, {warnings}." if problems else well))
     return 1 if "PROBLEM" in states else 0
-
-
-def _conclusion(problems: int, warnings: int) -> str:
-    if problems:
-        return f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}."
-    return f"No problem, {counted(warnings, 'warning')}." if warnings else "All is well."
 
 
 # -- database

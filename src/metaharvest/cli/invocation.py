@@ -33,8 +33,6 @@ _Value = TypeVar("_Value")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 ROWS = click.IntRange(1, 1_000_000_000)
-"""The largest number of rows."""
-
 NUMBER = click.IntRange(1, 2**53)
 """The number of a row, as JSON and every database can hold it."""
 

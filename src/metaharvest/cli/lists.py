@@ -47,8 +47,6 @@ def command() -> None:
 
 _FILE_NAME = "harvest-list.xml"
 _Found = tuple[str, Finding]
-"""A file, and a finding about it."""
-
 _EMPTY = Finding(
     "list.empty",
     "There is no document that can be listed, and a harvest list names one at least: nothing was written.",

@@ -23,7 +23,6 @@ _MOST_CHARACTERS = 2000
 """The most characters of one cell, or one line."""
 
 _SPOOLED_AT_ONCE = 1_000_000
-"""The number of characters that are printed at once."""
 
 
 def print_json(value: object) -> None:
@@ -132,11 +131,7 @@ def opened(file: Path) -> str:
 
 
 _GAP = 2
-"""Blanks between two columns."""
-
 _LEAST_TEXT = 24
-"""The smallest width of a column of sentences."""
-
 _MEASURED = 200
 """The first rows of a long table, which decide how wide its columns are."""
 

@@ -13,6 +13,7 @@ from metaharvest.cli import services
 from metaharvest.cli.invocation import AS_JSON, Invocation, day
 from metaharvest.cli.json_lines import print_note
 from metaharvest.cli.printing import print_json, print_line
+from metaharvest.cli.runs import print_run
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model import OutcomeKind
 from metaharvest.queries.json_keys import as_mapping
@@ -72,7 +73,9 @@ def command(
             more = {"undelivered": result.undelivered, "cut_short": result.cut_short or None}
             print_json({**as_mapping(done.record), **more})
         else:
-            _print_table(harvester, done)
+            print_run(done.record)
+            for sentence in filter(None, (runs.went_nowhere(harvester, done.record), _undelivered(done.result))):
+                click.echo(clean(sentence))
     return done.exit_code
 
 
@@ -98,15 +101,6 @@ def harvest_now(harvester: services.harvester.Harvester, *, requested: bool = Fa
         _print_event(harvester, done)
     if stop.by_signal:
         raise KeyboardInterrupt
-
-
-def _print_table(harvester: services.harvester.Harvester, done: services.runs.FinishedRun) -> None:
-    from metaharvest.cli.runs import print_run
-
-    print_run(done.record)
-    for sentence in (services.runs.went_nowhere(harvester, done.record), _undelivered(done.result)):
-        if sentence:
-            click.echo(clean(sentence))
 
 
 def _print_event(harvester: services.harvester.Harvester, done: services.runs.FinishedRun) -> None:

@@ -48,8 +48,6 @@ _RANKS = (8, 2, 6, 4, 5, 7, 9, 3)
 """The ranks of the columns with numbers, see Column: the highest are left out first."""
 
 _NAMED = 10
-"""The number of failing sites that are named below the list of runs."""
-
 _COUNTS = ("listed", "inserted", "updated", "unchanged", "attention", "errors")
 
 

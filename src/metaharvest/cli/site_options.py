@@ -17,8 +17,6 @@ from metaharvest.model import Deletions, FullText, Level, ListMethod, Network, N
 from metaharvest.model.kinds import AS_SETTINGS
 
 LOST_LOGIN = "The user name and password in its former URL were not kept: the new URL needs its own, if any."
-"""The sentence about a new URL without a login, in place of one with a login."""
-
 _NONE = "none"
 _REMOVABLE = (
     "ldap_name", "ldap_password", "ca_file", "validation", "filters", "normalize", "prefix", "set_spec", "begin",

@@ -49,7 +49,6 @@ _SITES = {
     "contacts": Column("contacts", 9),
     "list_url": Column("list", 10),
 }
-"""The columns of `sites list`, with the headings."""
 
 
 @click.group("sites")

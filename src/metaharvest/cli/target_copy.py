@@ -35,8 +35,6 @@ _WORDS = {
     "unreadable": "unreadable",
     "left": "left",
 }
-"""The result for a revision -> the words for people."""
-
 _AT_ONCE = "Stopped. What was copied is there; the same command goes on with the rest."
 
 

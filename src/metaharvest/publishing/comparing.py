@@ -24,9 +24,7 @@ class Difference(StrEnum):
     URL_CHANGED = "url-changed"
     TYPE_CHANGED = "type-changed"
     REVISION_ADDED = "revision-added"
-    """A lower revision is listed, too."""
     REVISION_REMOVED = "revision-removed"
-    """A lower revision is no longer listed."""
 
 
 @frozen

@@ -22,7 +22,6 @@ _ROOT = re.compile(
 )
 _UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _MOST_BYTES = 20_971_520
-"""The largest document that is corrected."""
 
 
 @frozen

@@ -164,7 +164,6 @@ def _lower_first(sentence: str) -> str:
 
 
 _LARGEST = 1_073_741_824
-"""The largest document that is read, in bytes."""
 
 
 @frozen

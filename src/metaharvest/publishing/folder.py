@@ -25,8 +25,6 @@ _LEFT_BEHIND = ("~", ".bak", ".old", ".orig", ".rej", ".save", ".swo", ".swp", "
 """The endings of files that editors and transfers leave behind."""
 
 PATTERNS = ("*.xml", "*.eml")
-"""The default patterns for the names of documents."""
-
 _FIRST = 4096
 
 

@@ -30,8 +30,6 @@ from metaharvest.sources.harvest_list.elements import LIST_NAMESPACE
 from metaharvest.sources.harvest_list.source import read_list, scope_and_identifier
 
 TARGET = "metaharvest"
-"""The target of the processing instructions with memories."""
-
 XML = "http://www.w3.org/XML/1998/namespace"
 
 _PREFIXES = {XSI: "xsi", XML: "xml"}
@@ -309,19 +307,16 @@ class _Reader:
         self._depth -= 1
         if self._depth == 1:
             self._place_before("/document" if self._memory else "memory")
-            self._end_entry()
+            document, memory = next(self._documents), self._memory
+            if memory is not None and memory.document_id != document.document_id:
+                # A person has copied an entry, and changed it to another document.
+                memory = None
+            self._entries.append(Entry(document, memory, self._above, tuple(self._notes)))
         elif self._depth == 0:
             self._ending = self._taken()
         elif name == "docid":
             self._place_before("/docid")
         self._between = ""
-
-    def _end_entry(self) -> None:
-        document, memory = next(self._documents), self._memory
-        if memory is not None and memory.document_id != document.document_id:
-            # A person has copied an entry, and changed it to another document.
-            memory = None
-        self._entries.append(Entry(document, memory, self._above, tuple(self._notes)))
 
     def _place_before(self, tag: str) -> None:
         self._notes += [Remark(found.text, tag, found.same_line) for found in self._pending]

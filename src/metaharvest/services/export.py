@@ -46,7 +46,6 @@ _TOTALS = ("sites", "listed", "inserted", "updated", "unchanged", "attention", "
 _REPORT = ("report_id", "created_at", "kind", "run_id", "subject")
 _DELIVERY = ("recipient", "status", "attempts", "last_attempt_at", "first_sent_at", "last_error")
 _MOST = 10_000
-"""The number of newest runs, and of newest reports, that are written."""
 
 
 def write_workbook(harvester: Harvester, file: Path) -> Mapping[str, int]:

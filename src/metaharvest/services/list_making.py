@@ -25,7 +25,6 @@ of them, and bytes of each."""
 _LONGEST_VALUE = 4_000
 
 TYPES = tuple(reversed(VERSIONS))
-"""The document types of EML, the newest first."""
 
 
 def rows_of_list(content: bytes) -> tuple[Row, ...]:

@@ -32,8 +32,6 @@ from metaharvest.sites.registry import read_sites
 from metaharvest.text import one_line
 
 DOCUMENTS = 50
-"""Documents that a letter names."""
-
 _LONGEST_REASON = 1000
 
 

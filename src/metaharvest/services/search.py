@@ -39,8 +39,6 @@ from metaharvest.text import one_line, without_marks
 __all__ = ["FACETS", "Sort"]
 
 MOST_OUTPUTS = 100
-"""The most outputs of a page."""
-
 DEEPEST = 10_000
 """The outputs that can be read in the order of relevance."""
 

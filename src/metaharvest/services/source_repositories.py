@@ -36,7 +36,6 @@ Answer = TypeVar("Answer")
 Call = Callable[[Site, Fetcher, TimeBudget], Awaitable[Answer]]
 
 _MOST_BYTES = 67_108_864
-"""The largest file of base URLs."""
 
 
 @frozen

@@ -62,8 +62,6 @@ UNREACHED = Finding(
 )
 
 MOST_BYTES = 10_485_760
-"""The largest file that may be sent."""
-
 _HEAD = 262_144
 _DECLARED = re.compile(r"<\?xml\s[^<>]{0,300}?encoding\s*=\s*[\"']([\w.-]{1,40})[\"']")
 _OF_PASTED = re.compile(

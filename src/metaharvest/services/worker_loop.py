@@ -425,7 +425,10 @@ def live(context: JobContext, held: HeldClaims, is_alone: Callable[[], bool]) ->
     finally:
         # Nothing more is written for it but its end.
         held.remove(context.claim)
-    used = _used_since(began, cpu_began, len(held.all()) + 1)
+    # Jobs at the same time share the seconds of the processor evenly; the memory is the most that the process has had.
+    cpu_seconds = (_cpu_seconds() - cpu_began) / (len(held.all()) + 1)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    used = Used(time.monotonic() - began, cpu_seconds, memory)
     attempts, is_outage = context.claim.attempts, performed.is_outage
     assessed = assess(is_done=performed.is_done, error=performed.error, attempts=attempts, is_outage=is_outage)
     if performed.is_blameless:
@@ -534,15 +537,6 @@ def _time_to_take_requests(session: Session, claim: Claim) -> timedelta:
         return timedelta()
     sites = SiteWork.read(claim.work).sites.keys() - taken_stops(session, claim.run_id).sites
     return _REQUEST_TIME if taking.is_waiting(session, sites) else timedelta()
-
-
-def _used_since(began: float, cpu_began: float, jobs: int) -> Used:
-    """What a job used. `jobs` at the same time share the seconds of the processor evenly.
-
-    The memory is the most that the process has had.
-    """
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return Used(time.monotonic() - began, (_cpu_seconds() - cpu_began) / jobs, memory)
 
 
 def _cpu_seconds() -> float:

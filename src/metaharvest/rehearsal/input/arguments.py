@@ -46,8 +46,6 @@ _PIECE = 1_048_576
 _NOTHING = "Name a harvest list, a document, or a folder of them: a URL or a file."
 _MOST_NOTES = 10
 PIPE_SECONDS = 60.0
-"""Seconds of waiting for a named pipe."""
-
 _MOST_PIPED = 1_073_741_824
 
 
@@ -177,21 +175,17 @@ def read_arguments(
         given.append(GivenDocuments(_name_of(arguments, documents), tuple(documents)))
     if not given:
         raise CannotBeChecked(_nothing_in(arguments, found.notes))
-    _note_local_files(lists, found)
+    for each in lists:
+        if each.files:
+            were = counted(len(each.files), "document is", "documents are")
+            found.notes.append(
+                f"{were} checked from the folder {each.folder}, not from the web addresses in {each.shown}."
+            )
     files = (
         file.path for file in (*found.lists, *found.documents, *(each for one in lists for each in one.files.values()))
     )
     folders = (each.path for each in found.folders)
     return Arguments(tuple(given), tuple(found.notes), (*files, *(file.path for file in from_folders), *folders))
-
-
-def _note_local_files(lists: Iterable[GivenList], found: _Found) -> None:
-    for each in lists:
-        if number := len(each.files):
-            were = counted(number, "document is", "documents are")
-            found.notes.append(
-                f"{were} checked from the folder {each.folder}, not from the web addresses in {each.shown}."
-            )
 
 
 def _read_argument(

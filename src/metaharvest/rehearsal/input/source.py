@@ -80,8 +80,6 @@ def _build(folder: str | None, base: str | None, output: str) -> Todo:
 
 
 _LARGEST_LIST = 268_435_456
-"""The most bytes of a list whose memory is read."""
-
 _WITHOUT_CONTENT = ("build.link", "build.unreadable")
 """Rules of findings about files that are not opened."""
 
