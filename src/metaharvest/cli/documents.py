@@ -18,7 +18,7 @@ from metaharvest.cli.printing import (
     print_for_program,
     print_json,
     print_table,
-    stamp,
+    rows_of,
     wide_option,
 )
 from metaharvest.model import OutcomeKind
@@ -133,10 +133,11 @@ def _print_unread(unread: Sequence[queries.trends.FailedSite]) -> None:
         click.echo("\nSites that failed as a whole, so that their documents were not looked at:")
         print_table(
             ["site", "status", "since", "nights", "why"],
-            [
-                [each.site, each.status, each.failed_since, each.failed_nights, one_line(each.failure_reason, 200)]
-                for each in unread
-            ],
+            rows_of(
+                unread,
+                "site status failed_since failed_nights failure_reason",
+                failure_reason=lambda each: one_line(each.failure_reason, 200),
+            ),
         )
 
 
@@ -184,11 +185,7 @@ def _print_history(known: queries.history.DocumentHistory) -> None:
     if known.revisions:
         click.echo("\nWhat went in:")
         went_in = ["revision", "inserted (UTC)", "run", "bytes", "site", "repository", "from"]
-        revisions = [
-            [row.revision, stamp(row.inserted_at), row.run_id, row.bytes, row.site, row.repository, row.url]
-            for row in known.revisions
-        ]
-        print_table(went_in, revisions)
+        print_table(went_in, rows_of(known.revisions, "revision inserted_at run_id bytes site repository url"))
     happened: list[queries.history.DocumentEvent | queries.history.TransferEvent] = [*known.history, *known.transfers]
     events = sorted(happened, key=lambda event: event.at)
     if events:

@@ -14,7 +14,7 @@ import click
 
 from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, ROWS, Invocation, trimmed
-from metaharvest.cli.printing import Column, print_json, print_line, print_table, stamp, table_options
+from metaharvest.cli.printing import Column, print_json, print_line, print_table, rows_of, stamp, table_options
 from metaharvest.cli.signals import stop_on_signal
 from metaharvest.model.actions import todo
 from metaharvest.model.kinds import StepState
@@ -146,14 +146,8 @@ def _shown_progress(invocation: Invocation) -> Iterator[Callable[[services.pipel
 
 
 def _print_record(record: queries.pipeline.PipelineRecord) -> None:
-    rows = [
-        [
-            *(each.stage, each.done_documents, each.waiting_documents, each.failed_documents, each.skipped_documents),
-            "" if each.per_minute is None else f"{each.per_minute:,.0f}",
-            _left(each),
-        ]
-        for each in record.stages
-    ]
+    keys = "stage done_documents waiting_documents failed_documents skipped_documents per_minute seconds_left"
+    rows = rows_of(record.stages, keys, per_minute=_rate, seconds_left=_left)
     print_table(["stage", "done", "waiting", "failed", "nothing to do", "a minute", "time left"], rows)
     if record.unseen_changes:
         changes = counted(record.unseen_changes, "document has changed", "documents have changed")
@@ -163,6 +157,10 @@ def _print_record(record: queries.pipeline.PipelineRecord) -> None:
         print_line(f"{each.stage}: {counted(each.number_of_documents, 'document')} failed by {each.rule}{again}.")
     if record.failures:
         print_line(f"{todo('pipeline.failures')} lists them.")
+
+
+def _rate(stage: queries.pipeline.StageRecord) -> str:
+    return "" if stage.per_minute is None else f"{stage.per_minute:,.0f}"
 
 
 def _left(stage: queries.pipeline.StageRecord) -> str:
@@ -189,8 +187,7 @@ def _states(totals: services.pipeline.StageTotals) -> dict[str, int]:
 def _print_failures(found: Sequence[queries.pipeline.FailedDocument]) -> None:
     headings: list[str | Column] = [*("document", "stage", "rule"), Column("message", 3, wrap=True)]
     headings += [Column("next try (UTC)", 5), Column("site", 6)]
-    rows = [[each.document_id, each.stage, each.rule, each.message, stamp(each.retry_at), each.site] for each in found]
-    print_table(headings, rows)
+    print_table(headings, rows_of(found, "document_id stage rule message retry_at site"))
 
 
 # -- works

@@ -104,6 +104,8 @@ def cell_text(value: object) -> str:
     """A value in a cell of a table."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return stamp(value)
     text = ", ".join(value) if isinstance(value, tuple) else str(value)
     return "" if value is None else one_line(text, _MOST_CHARACTERS)
 
@@ -174,6 +176,14 @@ def layout_options(command: _Command) -> _Command:
 def table_options(command: _Command) -> _Command:
     """Add --wide, --columns and --json to a command that prints one table."""
     return layout_options(AS_JSON(command))
+
+
+def rows_of(found: Iterable[Any], keys: str, **words: Callable[[Any], object]) -> list[list[object]]:
+    """The rows of a table: values by name, as `picked` has them, and some of them in other `words`."""
+    from metaharvest.model.mappings import picked
+
+    named = ((each, picked(each, keys)) for each in found)
+    return [[words[key](each) if key in words else value for key, value in row.items()] for each, row in named]
 
 
 def print_records(

@@ -8,7 +8,7 @@ import click
 
 from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation
-from metaharvest.cli.printing import Column, print_json, print_line, print_records, stamp, table_options
+from metaharvest.cli.printing import Column, print_json, print_line, print_records, rows_of, stamp, table_options
 from metaharvest.queries.json_keys import as_mapping
 
 
@@ -29,13 +29,8 @@ def requests_command(invocation: Invocation, only_open: bool, limit: int, after:
     states = (RequestState.WAITING, RequestState.TAKEN) if only_open else ()
     wanted = queries.requests.RequestFilter(states=states)
     found = invocation.harvester.read(queries.requests.requests, wanted, limit, after)
-    rows = [
-        [
-            *(each.request_id, each.kind, each.site or "whole run", each.scope, each.state, each.run_id),
-            *(each.asked_by, stamp(each.asked_at), each.sentence),
-        ]
-        for each in found
-    ]
+    keys = "request_id kind site scope state run_id asked_by asked_at sentence"
+    rows = rows_of(found, keys, site=lambda each: each.site or "whole run")
     headings: list[str | Column] = [
         Column("scope", 6),
         "state",
@@ -95,13 +90,9 @@ def list_registrations(invocation: Invocation, everything: bool, limit: int, aft
     """
     found = services.registrations.waiting(invocation.harvester, everything=everything, after=after, limit=limit)
     headings = ["number", "name", "kind", "state", "source", "asked by", "at (UTC)", "problem"]
-    rows = [
-        [
-            *(each.registration_id, each.name, each.kind.value, each.state.words, each.url, each.address),
-            *(stamp(each.asked_at), each.mail_problem),
-        ]
-        for each in found
-    ]
+    rows = rows_of(
+        found, "number=registration_id name kind=kind.value state=state.words url address asked_at mail_problem"
+    )
     none = "There are no requests yet." if everything else "No request waits."
     documents = list(map(services.json_documents.registration_document, found))
     print_records(as_json, documents, headings, rows, none)

@@ -17,6 +17,7 @@ from metaharvest.cli.printing import (
     print_json,
     print_line,
     print_table,
+    rows_of,
     table_options,
     took,
     wide_option,
@@ -362,14 +363,13 @@ def _print_harvests(invocation: Invocation, site: queries.sites.RegisteredSite) 
         return
     click.echo("\nThe last harvests:")
     headings = ["run", "date", "status", "listed", "new", "updated", "unchanged", "failing", "warnings", "took"]
-    rows = [
-        [
-            *(each.run_id, each.harvest_date, queries.trends.status_in_words(each.status, each.rehearsal)),
-            *("-" if each.listed is None else each.listed, each.inserted, each.updated, each.unchanged),
-            *(each.failing, each.warnings, took(each.took_seconds)),
-        ]
-        for each in site.trend
-    ]
+    rows = rows_of(
+        site.trend,
+        "run_id harvest_date status listed inserted updated unchanged failing warnings took_seconds",
+        status=lambda each: queries.trends.status_in_words(each.status, each.rehearsal),
+        listed=lambda each: "-" if each.listed is None else each.listed,
+        took_seconds=lambda each: took(each.took_seconds),
+    )
     print_table(headings, rows)
     if site.failing:
         command = f"{invocation.start} documents --failing --site {shlex.quote(site.site)}"

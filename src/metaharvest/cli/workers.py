@@ -11,7 +11,7 @@ import click
 from metaharvest.cli import queries, services
 from metaharvest.cli.invocation import AS_JSON, NUMBER, ROWS, Invocation
 from metaharvest.cli.json_lines import print_note
-from metaharvest.cli.printing import Column, print_json, print_line, print_records, print_table, stamp, table_options
+from metaharvest.cli.printing import Column, print_json, print_line, print_records, print_table, rows_of, table_options
 from metaharvest.cli.signals import handled
 from metaharvest.errors import MetaharvestError
 from metaharvest.model.actions import todo
@@ -79,13 +79,8 @@ def workers_command(invocation: Invocation, as_json: bool) -> None:
     if not found:
         click.echo("No worker is there. `metaharvest worker` starts one.")
         return
-    rows = [
-        [
-            *(each.name, each.host, each.pid, stamp(each.began_at), stamp(each.seen_at)),
-            *("silent" if each.is_silent else each.kind or "idle", each.jobs, each.subject),
-        ]
-        for each in found
-    ]
+    keys = "name host pid began_at seen_at kind jobs subject"
+    rows = rows_of(found, keys, kind=lambda each: "silent" if each.is_silent else each.kind or "idle")
     headings = ["worker", "machine", "process", "since (UTC)", "seen (UTC)", "work", "jobs"]
     print_table([*headings, Column("on", 7, wrap=True)], rows)
     for each in found:
@@ -189,13 +184,8 @@ def set_priority(invocation: Invocation, job_id: int, number: int) -> None:
 
 def print_jobs(found: Sequence[queries.jobs.JobRecord], as_json: bool = False, none: str = "") -> None:
     """Print jobs as JSON, or as a table; `none` if there are none."""
-    rows = [
-        [
-            *(each.job_id, each.kind, each.subject, each.run_id, each.state, each.priority, each.worker),
-            *(each.slices, f"{each.seconds:.0f}", each.sentence),
-        ]
-        for each in found
-    ]
+    keys = "job_id kind subject run_id state priority worker slices seconds sentence"
+    rows = rows_of(found, keys, seconds=lambda each: f"{each.seconds:.0f}")
     heads = ["job", "kind", "subject", "run", "state", "priority", "worker", "slices", "seconds"]
     print_records(as_json, found, [*heads, Column("note", 7, wrap=True)], rows, none)
 
