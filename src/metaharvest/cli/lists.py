@@ -67,23 +67,17 @@ class _Editing:
 
         A list that is not valid stays as it is. `hint` is printed if a list was written.
         """
+        from metaharvest.publishing.plan import Built, carry_out
+
         try:
             plan = make_plan()
         except ListError as error:
-            return self._refuse(path, error)
-        return self._carry_out(plan, hint)
-
-    def _refuse(self, path: Path, error: ListError) -> int:
-        if self.as_json:
-            nothing = {"listed": 0, **changes_mapping(()), "passed_over": []}
-            self._print_json(path, nothing, _findings_of(path, error), valid=False)
-        else:
-            _print_invalid(path, error)
-        return 1
-
-    def _carry_out(self, plan: ListPlan, hint: str) -> int:
-        from metaharvest.publishing.plan import Built, carry_out
-
+            if self.as_json:
+                nothing = {"listed": 0, **changes_mapping(()), "passed_over": []}
+                self._print_json(path, nothing, _findings_of(path, error), valid=False)
+            else:
+                _print_invalid(path, error)
+            return 1
         built = Built(False, 0, ()) if self.dry_run else carry_out(plan)
         findings = [(found.file, found.finding) for found in (*plan.findings, *built.findings)]
         if plan.is_empty:

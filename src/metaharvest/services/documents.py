@@ -157,21 +157,15 @@ def _documents_of(harvester: Harvester, target: Target, scope: str) -> list[str]
     with harvester.reading() as session:
         held = {*owners.owned_between(session, *within), *held_between(session, *within)}
     if not isinstance(target, EmbeddedTarget):
-        held |= _listed_by(target)
+        try:
+            held |= {each.document_id for each in target.held()}
+        except TargetError as error:  # Metacat, for example, has no listing
+            if error.findings[0].rule != "target.unsupported":
+                raise
     found = [document_id for document_id in held if scope_and_identifier(document_id)[0] == scope]
     if not found:
         raise MetaharvestError(f"The target has no document of the scope '{one_line(scope)}'. Nothing was changed.")
     return sorted(found, key=place_of)
-
-
-def _listed_by(target: Target) -> set[str]:
-    """The documents that the target lists; none if it has no listing, as Metacat. Raises TargetError."""
-    try:
-        return {each.document_id for each in target.held()}
-    except TargetError as error:
-        if error.findings[0].rule != "target.unsupported":
-            raise
-        return set()
 
 
 @frozen

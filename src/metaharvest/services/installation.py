@@ -106,7 +106,11 @@ def prepare_database(settings: Settings) -> PreparedDatabase:
     with ExitStack() as stack:
         engine = open_database(settings)
         stack.callback(engine.dispose)
-        prepared = PreparedDatabase(shown_database(engine), SCHEMA_VERSION, _version(engine))
+        former = None
+        if engine.dialect.name != "sqlite" or Path(engine.url.database or "").exists():
+            with database_errors(engine), engine.connect() as connection:
+                former = schema_version(connection)
+        prepared = PreparedDatabase(shown_database(engine), SCHEMA_VERSION, former)
         if prepared.is_upgraded:
             stack.enter_context(run_lock(engine, beside_workers=True))
             _require_idle_workers(engine)
@@ -124,14 +128,6 @@ def _require_idle_workers(engine: Engine) -> None:
                 f"Workers are at work: {', '.join(names)}. Stop them first; each ends at its next checkpoint, and what "
                 "is left waits for the new program."
             )
-
-
-def _version(engine: Engine) -> str | None:
-    """The migration of the database's tables; None if there is no database, or no table in it."""
-    if engine.dialect.name == "sqlite" and not Path(engine.url.database or "").exists():
-        return None
-    with database_errors(engine), engine.connect() as connection:
-        return schema_version(connection)
 
 
 def repair_dates(harvester: Harvester) -> dict[str, int]:

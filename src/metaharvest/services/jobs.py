@@ -62,12 +62,8 @@ def cancel(harvester: Harvester, job_id: int) -> JobRecord:
 
     Raises MetaharvestError if there is no such job, RequestError if it has ended.
     """
-    by = f" by {one_line(harvester.actor.name)}" if harvester.actor.name else ""
-
-    def end(session: Session, job: Job) -> None:
-        making.cancel(session, job, f"It was cancelled{by}.")
-
-    return _changed(harvester, job_id, "jobs.cancel", "state", end)
+    why = f"It was cancelled by {one_line(harvester.actor.name)}." if harvester.actor.name else "It was cancelled."
+    return _changed(harvester, job_id, "jobs.cancel", "state", lambda session, job: making.cancel(session, job, why))
 
 
 def retry(harvester: Harvester, job_id: int) -> JobRecord:

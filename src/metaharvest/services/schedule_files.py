@@ -115,17 +115,14 @@ def import_file(
 
 
 def _decisions(session: Session, done: Sequence[SiteChange], before: Mapping[str, Site | BrokenSite]) -> list[Decision]:
-    after = {site.name: site for site in read_sites(session)}
-    made = []
-    for each in done:
-        site = after.get(each.name)
-        if each.verdict == "unchanged" or not isinstance(site, Site):
-            continue
-        if (former := before.get(each.name)) is not None:
-            made.append(edition(former, site, "sites.import"))
-        else:
-            made.append(about(site, "sites.import", after=values_of(site)))
-    return made
+    after = {site.name: site for site in read_sites(session) if isinstance(site, Site)}
+    names = [each.name for each in done if each.verdict != "unchanged" and each.name in after]
+    return [
+        edition(before[name], after[name], "sites.import")
+        if name in before
+        else about(after[name], "sites.import", after=values_of(after[name]))
+        for name in names
+    ]
 
 
 def _import_rows(

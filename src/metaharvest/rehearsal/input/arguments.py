@@ -141,7 +141,7 @@ class _Found:
     """The result so far. `folders`: the folders that were read, according to `options`."""
 
     options: FolderOptions
-    urls: list[GivenUrl] = field(default_factory=list)
+    urls: dict[GivenUrl, None] = field(default_factory=dict)
     lists: list[LocalFile] = field(default_factory=list)
     documents: list[LocalFile] = field(default_factory=list)
     folders: list[_Folder] = field(default_factory=list)
@@ -172,9 +172,12 @@ def read_arguments(
     documents = [*found.documents, *from_folders]
     given: list[Given] = [*found.urls, *lists]
     if documents:
-        given.append(GivenDocuments(_name_of(arguments, documents), tuple(documents)))
+        name = one_line(arguments[0]) if len(arguments) == 1 else "documents"
+        given.append(GivenDocuments(documents[0].shown if len(documents) == 1 else name, tuple(documents)))
     if not given:
-        raise CannotBeChecked(_nothing_in(arguments, found.notes))
+        nothing = f"There is nothing to check in {one_line(', '.join(arguments))}"
+        why = "no file that ends in .xml or .eml is EML or a harvest list."
+        raise CannotBeChecked(" ".join([f"{nothing}: {why}", *found.notes]))
     for each in lists:
         if each.files:
             were = counted(len(each.files), "document is", "documents are")
@@ -201,7 +204,7 @@ def _read_argument(
         if path is None:
             raise CannotBeChecked(f"{one_line(argument)} names no file of this computer. Give the file's name.")
     elif "://" in argument or is_file_url(argument):
-        _add_url(GivenUrl(argument, one_line(shown(argument), 200)), found)
+        found.urls[GivenUrl(argument, one_line(shown(argument), 200))] = None
         return
     else:
         path = Path(argument)
@@ -213,7 +216,7 @@ def _read_argument(
                 f"There is no file or folder named {one_line(argument)}. A web address begins with https://."
             )
         found.notes.append(f"There is no file named {one_line(argument)}: it is taken for {url}.")
-        _add_url(GivenUrl(url, url), found)
+        found.urls[GivenUrl(url, url)] = None
     elif stat.S_ISDIR(kind):
         _add_folder(path, found)
     elif stat.S_ISFIFO(kind):
@@ -292,11 +295,6 @@ def _add(file: LocalFile, found: _Found) -> None:
     (found.lists if file.root.is_list else found.documents).append(file)
 
 
-def _add_url(url: GivenUrl, found: _Found) -> None:
-    if url not in found.urls:
-        found.urls.append(url)
-
-
 def _add_folder(folder: Path, found: _Found) -> None:
     """Add a folder and its subfolders, read as `list build` reads them. Raises CannotBeChecked if it cannot be read."""
     absolute = _absolute(folder)
@@ -309,14 +307,11 @@ def _add_folder(folder: Path, found: _Found) -> None:
             found.seen.add(absolute / name)
             found.lists.append(_local_file(absolute / name, one_line(str(folder / name))))
     if contents.passed_over:
-        names = _some(contents.passed_over)
+        shown_names = one_line(", ".join(contents.passed_over[:_MOST_NOTES]), 1000)
+        more = len(contents.passed_over) - _MOST_NOTES
+        names = f"{shown_names} and {more:,} more" if more > 0 else shown_names
         found.notes.append(f"Passed over, as hidden files, copies of editors or links to files of the folder: {names}.")
     found.folders.append(_Folder(absolute, folder, contents))
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NOTES:,} more" if len(names) > _MOST_NOTES else ""
-    return one_line(", ".join(names[:_MOST_NOTES]), 1000) + more
 
 
 def _documents_of(folder: _Folder, listed: set[Path], found: _Found) -> Iterable[LocalFile]:
@@ -375,10 +370,6 @@ def _entries_of(file: LocalFile) -> list[ListedDocument]:
         return []
 
 
-def _name_of(arguments: Sequence[str], documents: Sequence[LocalFile]) -> str:
-    return documents[0].shown if len(documents) == 1 else one_line(arguments[0]) if len(arguments) == 1 else "documents"
-
-
 def _url_without_scheme(argument: str) -> str | None:
     """The URL of an argument that has only the host and the path; None if it looks like the name of a file."""
     match = _HOST.fullmatch(argument)
@@ -390,9 +381,3 @@ def _url_without_scheme(argument: str) -> str | None:
     # A server of one's own network, or of this computer, seldom has a certificate.
     is_near = literal_address(host) or "." not in host
     return f"{'http' if is_near else 'https'}://{argument}"
-
-
-def _nothing_in(arguments: Sequence[str], notes: Sequence[str]) -> str:
-    where = one_line(", ".join(arguments))
-    notices = " ".join(["", *notes])
-    return f"There is nothing to check in {where}: no file that ends in .xml or .eml is EML or a harvest list.{notices}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
@@ -135,7 +135,8 @@ class GivenSource:
         if isinstance(self._given, GivenList):
             await asyncio.to_thread(self._remember, self._given.file.path)
             listed = _read(_opened(self._given.file.path), base=self._given.file.base)
-            return Listing(_from_files(listed, self._given.files))
+            files = self._given.files
+            return Listing(replace(each, url=files[each.url].url) if each.url in files else each for each in listed)
         file, redirect = await self._fetched_list(self._given, seconds)
         root = await asyncio.to_thread(read_root, file)
         if root.is_list or not root.name or root.name.lower() == "html" or self._is_site:
@@ -244,13 +245,6 @@ def _read(
 ) -> Iterator[ListedDocument]:
     with file:
         yield from read_list(file, files_allowed=files_allowed, base=base, redirect=redirect)
-
-
-def _from_files(listed: Iterable[ListedDocument], files: Mapping[str, LocalFile]) -> Iterator[ListedDocument]:
-    """The documents of a list, each from its local file if there is one."""
-    for document in listed:
-        file = files.get(document.url)
-        yield document if file is None else replace(document, url=file.url)
 
 
 def _keep(copy: Path, content: bytes) -> None:
