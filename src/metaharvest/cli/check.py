@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metaharvest.cli import services
-from metaharvest.cli.folder_options import folder_options
-from metaharvest.cli.invocation import AS_JSON, NETWORKS, Invocation, called_as, options_as
+from metaharvest.cli.invocation import AS_JSON, FOLDERS, NETWORKS, Invocation, called_as, options_as
 from metaharvest.cli.printing import json_text, new_page, opened, print_csv, print_json
 from metaharvest.cli.signals import handled, stop_on_signal
 from metaharvest.errors import CannotBeChecked
@@ -162,7 +161,7 @@ _FILE = click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Pat
     "[targets.NAME] in the settings.",
 )
 @NETWORKS
-@folder_options
+@FOLDERS
 @options_as(
     "outputs",
     _Outputs,

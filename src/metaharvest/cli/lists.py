@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metaharvest.cli.folder_options import folder_options
-from metaharvest.cli.invocation import AS_JSON, NETWORKS, Invocation, options_as
+from metaharvest.cli.invocation import AS_JSON, FOLDERS, NETWORKS, Invocation, options_as
 from metaharvest.cli.list_printing import (
     changes_mapping,
     counted_changes,
@@ -155,7 +154,7 @@ _list_file = click.argument("list_file", metavar="LIST", type=click.Path(dir_oka
     type=click.Path(dir_okay=False, path_type=Path),
     help=f"The list; the one that is there says what has changed. [default: {_FILE_NAME} in FOLDER]",
 )
-@folder_options
+@FOLDERS
 @click.option("--write", "writes", is_flag=True, help="Write raised revisions into the packageIds, too.")
 @_editing
 def build(

@@ -166,13 +166,6 @@ class Harvester:
         return self._given_targets or Targets(self._with_split_sites, self.engine, self._given_target)
 
     @cached_property
-    def source(self) -> SourceFor:
-        """Makes the source of a site."""
-        from metaharvest.sources.lookup import source_for
-
-        return self._given_source or source_for
-
-    @cached_property
     def limits(self) -> RunLimits:
         """The limits of a run."""
         from metaharvest.harvest.limits import RunLimits
@@ -255,9 +248,10 @@ class Harvester:
         Raises SettingsError, DatabaseError.
         """
         from metaharvest.harvest.setup import HarvestSetup
+        from metaharvest.sources.lookup import source_for
 
-        targets = self._new_targets()
-        return HarvestSetup(self._with_split_sites, self.engine, targets, self.source, self.now, self.limits)
+        targets, source = self._new_targets(), self._given_source or source_for
+        return HarvestSetup(self._with_split_sites, self.engine, targets, source, self.now, self.limits)
 
     def run(self, request: RunRequest, progress: Progress | None = None, stop: StopSignal | None = None) -> RunResult:
         """Harvest the sites that are due, or the requested ones; see `run_once` for the errors."""
