@@ -266,7 +266,7 @@ def decide(invocation: Invocation, first: str, second: str, answer: str | None, 
     if answer is None:
         raise click.UsageError("Use one of --same, --different, --related, --unrelated and --undo.")
     given = None if answer == "undo" else services.works.WorkAnswer(answer)
-    found = services.works.decide(invocation.harvester, services.works.WorkDecision(first, second, given, reason))
+    found = services.works.decide(invocation.harvester, first, second, given, reason)
     if as_json:
         print_json(found)
     else:

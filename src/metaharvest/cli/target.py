@@ -156,14 +156,15 @@ def show(invocation: Invocation, docid: str, name: str, as_json: bool) -> None:
 def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> None:
     """Get the exact bytes of a document. DOCID without a revision means the highest."""
     found = services.targets.find(invocation.harvester, name, docid)
-    gone = found.departure()
-    if gone and found.revision is None:
-        kept = f"`{invocation.start} target get {found.document_id}.{found.highest()}`"
-        raise click.ClickException(f"{gone} Its revisions are kept: {kept} reads the highest.")
-    if gone:
+    gone, revision = found.departure(), found.revision
+    if revision is None:
+        revision = found.target.revisions(found.document_id)[0].revision
+        if gone:
+            kept = f"`{invocation.start} target get {found.document_id}.{revision}`"
+            raise click.ClickException(f"{gone} Its revisions are kept: {kept} reads the highest.")
+    elif gone:
         print_line(gone, err=True)
-    revision = found.highest() if found.revision is None else found.revision
-    content = found.content(revision)
+    content = found.target.content(found.document_id, revision)
     if content is None:
         raise click.ClickException(f"The target lists {found.document_id}.{revision}, but has no bytes of it.")
     if output is None or str(output) == "-":

@@ -11,7 +11,7 @@ from metaharvest.errors import IndexUnavailable, NoIndex, RequestError, UnknownD
 from metaharvest.queries.works import newest_decisions, work_of
 from metaharvest.services import works
 from metaharvest.services.search import OutputSearch
-from metaharvest.services.works import WorkAnswer, WorkDecision
+from metaharvest.services.works import WorkAnswer
 from metaharvest.web.console.defence import path_of
 from metaharvest.web.console.visit import Visit
 
@@ -78,7 +78,7 @@ def decide(visit: Visit) -> Response:
         raise RequestError("Choose one of the answers.")
     answer = None if said == _UNDO else WorkAnswer(said)
     kind = form.text("kind") or None
-    works.decide(visit.harvester, WorkDecision(first, other, answer, form.text("reason"), kind))
+    works.decide(visit.harvester, first, other, answer, form.text("reason"), kind)
     if answer is None:
         notice = f"The decision about {first} and {other} is taken back: the rules decide again."
     else:
