@@ -158,13 +158,13 @@ def get(invocation: Invocation, docid: str, name: str, output: Path | None) -> N
     found = services.targets.find(invocation.harvester, name, docid)
     gone, revision = found.departure(), found.revision
     if revision is None:
-        revision = found.target.revisions(found.document_id)[0].revision
+        revision = found.highest()
         if gone:
             kept = f"`{invocation.start} target get {found.document_id}.{revision}`"
             raise click.ClickException(f"{gone} Its revisions are kept: {kept} reads the highest.")
     elif gone:
         print_line(gone, err=True)
-    content = found.target.content(found.document_id, revision)
+    content = found.content(revision)
     if content is None:
         raise click.ClickException(f"The target lists {found.document_id}.{revision}, but has no bytes of it.")
     if output is None or str(output) == "-":

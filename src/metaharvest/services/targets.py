@@ -54,6 +54,14 @@ class FoundDocument:
         """Its revisions, the highest first. Raises TargetError."""
         return list(_with_sites(self.harvester, self.target.revisions(self.document_id)))
 
+    def highest(self) -> int:
+        """The number of its highest revision. Raises TargetError."""
+        return self.target.revisions(self.document_id)[0].revision
+
+    def content(self, revision: int) -> bytes | None:
+        """The bytes of a revision; None if the target has none. Raises TargetError."""
+        return self.target.content(self.document_id, revision)
+
     def departure(self) -> str:
         """When and why it was deleted, if the target keeps its revisions; empty if it is held."""
         gone = self.harvester.read(departure, self.document_id)
