@@ -42,7 +42,7 @@ def _datestamp(text: str) -> str:
     return services.source_repositories.check_datestamp(text)
 
 
-def _asks_repository(command: Callable[..., int | None]) -> Callable[..., int | None]:
+def _asks_repository(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options about a source repository to a command, which gets the repository and `as_json`.
 
     The command gets its other options by name.
@@ -55,7 +55,7 @@ def _asks_repository(command: Callable[..., int | None]) -> Callable[..., int | 
         networks: tuple[Network, ...],
         as_json: bool,
         **options: Any,
-    ) -> int | None:
+    ) -> int:
         asked = {name: options.pop(name) for name in _ASKED if name in options}
         return command(_repository_at(invocation, base_url, networks, **asked), as_json, **options)
 
@@ -96,7 +96,7 @@ def command() -> None:
 @command.command("identify")
 @_BASE_URL
 @_asks_repository
-def identify(repository: SourceRepository, as_json: bool) -> None:
+def identify(repository: SourceRepository, as_json: bool) -> int:
     """Show the description of the source repository at URL, and its oddities.
 
     \b
@@ -114,17 +114,18 @@ def identify(repository: SourceRepository, as_json: bool) -> None:
     }
     if as_json:
         print_json({**answers, "findings": [_oai_finding(finding) for finding in findings]})
-        return
+        return 0
     shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in answers.items()}
     print_fields({name.replace("_", " "): value for name, value in shown.items()})
     for finding in findings:
         print_line(f"{finding.level.value}: {finding.with_remedy}")
+    return 0
 
 
 @command.command("formats")
 @_BASE_URL
 @_asks_repository
-def formats(repository: SourceRepository, as_json: bool) -> None:
+def formats(repository: SourceRepository, as_json: bool) -> int:
     """List the metadata formats of the source repository at URL.
 
     \b
@@ -133,12 +134,13 @@ def formats(repository: SourceRepository, as_json: bool) -> None:
     found = [picked(each, "prefix namespace schema_url=schema") for each in repository.describe().formats]
     rows, none = [tuple(each.values()) for each in found], "The repository says that it has no metadata formats."
     print_records(as_json, found, ("prefix", "namespace", "schema"), rows, none)
+    return 0
 
 
 @command.command("sets")
 @_BASE_URL
 @_asks_repository
-def sets(repository: SourceRepository, as_json: bool) -> None:
+def sets(repository: SourceRepository, as_json: bool) -> int:
     """List the sets of the source repository at URL.
 
     \b
@@ -147,6 +149,7 @@ def sets(repository: SourceRepository, as_json: bool) -> None:
     found = [picked(each, "set_spec=spec set_name=name") for each in repository.sets()]
     rows = [tuple(each.values()) for each in found]
     print_records(as_json, found, ("set", "name"), rows, "The repository has no sets.")
+    return 0
 
 
 @command.command("list")
@@ -190,7 +193,7 @@ def list_(repository: SourceRepository, as_json: bool, limit: int) -> int:
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the metadata there."
 )
 @_asks_repository
-def get(repository: SourceRepository, as_json: bool, identifier: str, output: Path | None) -> None:
+def get(repository: SourceRepository, as_json: bool, identifier: str, output: Path | None) -> int:
     """Print the metadata of one record of the source repository at URL, as a document of its own.
 
     \b
@@ -203,6 +206,7 @@ def get(repository: SourceRepository, as_json: bool, identifier: str, output: Pa
         print_json(_document_mapping(found))
     elif output is None:
         click.echo(found.content, nl=not found.content.endswith(b"\n"))
+    return 0
 
 
 @command.command("same")
