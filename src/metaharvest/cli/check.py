@@ -30,7 +30,7 @@ from metaharvest.errors import CannotBeChecked
 from metaharvest.model import Finding, Level, Network
 from metaharvest.model.values import frozen
 from metaharvest.queries.json_keys import as_mapping
-from metaharvest.text import clean, counted, joined, one_line
+from metaharvest.text import clean, counted, joined, one_line, some_of
 
 if TYPE_CHECKING:
     from metaharvest.cli.finding_text import CheckPrinter
@@ -333,8 +333,7 @@ class _Watched:
         """Print new findings, former findings, and the expected results."""
         printer = _printer_of(report)
         names = [one_line(report.places.name(path.as_uri())) for path in changed]
-        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-        printer.line(f"{time.strftime('%H:%M:%S')}  {', '.join(names[:_MOST_NAMED])}{more}", "bold cyan")
+        printer.line(f"{time.strftime('%H:%M:%S')}  {some_of(names, _MOST_NAMED)}", "bold cyan")
         for key, (document, finding) in self._found.items():
             if key not in before:
                 printer.finding(document, finding)

@@ -75,19 +75,23 @@ def is_open_to_all(path: Path) -> bool:
         return False
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes, *, keeps_mode: bool = False) -> None:
     """Write `content` to `path`, as a whole or not at all, even if the machine fails.
 
-    Raises OSError if `path` is something other than a file.
+    `keeps_mode`: the file keeps its permissions and its owner, as far as possible. Raises OSError if `path` is
+    something other than a file.
     """
     require_folder(path.parent)
     if path.is_symlink():
         raise OSError(errno.ELOOP, "it is a link; name the file itself", str(path))
     if path.exists():
         _require_regular(path.lstat(), path)
-    new = path.with_name(f".{path.name}.{os.urandom(8).hex()}.new")
+    # Beside it, as a rename works only within a file system; hidden, so that it is not listed or served.
+    new = path.with_name(f".metaharvest-{os.urandom(8).hex()}.new")
     try:
         with new.open("xb") as file:
+            if keeps_mode and path.exists():
+                _set_mode(file.fileno(), path.stat())
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -95,6 +99,14 @@ def replace_file(path: Path, content: bytes) -> None:
     finally:
         new.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def _set_mode(descriptor: int, before: os.stat_result) -> None:
+    with suppress(OSError):
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    # Windows' drives in WSL refuse it: https://github.com/microsoft/WSL/issues/41519
+    with suppress(OSError):
+        os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 
 
 def sync_folder(folder: Path) -> None:

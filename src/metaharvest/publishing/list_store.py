@@ -5,16 +5,12 @@ A file is replaced as a whole: a reader, for example a web server, finds the old
 
 from __future__ import annotations
 
-import errno
 import io
 import os
-import secrets
-import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-from metaharvest.config.files import open_file, read_file
+from metaharvest.config.files import open_file, read_file, replace_file
 from metaharvest.errors import ListError, PublishingError
 from metaharvest.harvest.decide import decide
 from metaharvest.model import Finding, ListedDocument
@@ -65,7 +61,7 @@ def store(stored: StoredList, list_file: ListFile) -> bool:
         pass
     require_untouched(stored)
     try:
-        replace_file(stored.path, content)
+        replace_file(Path(os.path.realpath(stored.path)), content, keeps_mode=True)
     except OSError as error:
         raise PublishingError(f"{_shown(stored.path)} cannot be written: {error.strerror}.") from error
     return True
@@ -96,41 +92,6 @@ def _unreadable(path: Path, error: OSError) -> PublishingError:
 
 def _shown(path: Path) -> str:
     return one_line(str(path), 300)
-
-
-_NEW_FILE = 0o666
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Put `content` at `path`; the file keeps its permissions and its owner, as far as possible.
-
-    If `path` is a link, the linked file is replaced. Raises OSError; then the old file is untouched.
-    """
-    there = Path(os.path.realpath(path))
-    if there.exists() and not there.is_file():
-        raise OSError(errno.EINVAL, "it is not a file, but a folder, a device or a pipe", str(there))
-    # Beside it, as a rename works only within a file system; hidden, so that it is not listed or served.
-    new = there.with_name(f".metaharvest-{secrets.token_hex(8)}.new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _NEW_FILE)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            with suppress(FileNotFoundError):
-                _as_before(descriptor, there.stat())
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        new.replace(there)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
-
-
-def _as_before(descriptor: int, before: os.stat_result) -> None:
-    with suppress(OSError):
-        os.fchown(descriptor, before.st_uid, before.st_gid)
-    # Windows' drives in WSL refuse it: https://github.com/microsoft/WSL/issues/41519
-    with suppress(OSError):
-        os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 
 
 @frozen

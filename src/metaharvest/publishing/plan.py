@@ -13,11 +13,13 @@ A build goes in these steps:
 from __future__ import annotations
 
 import difflib
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from pathlib import Path
 
+from metaharvest.config.files import replace_file
 from metaharvest.errors import PublishingError
 from metaharvest.model.values import frozen
 from metaharvest.publishing import problems
@@ -26,7 +28,7 @@ from metaharvest.publishing.documents import SiteDocument, read_again
 from metaharvest.publishing.entries import Change, ListChange, NewEntries, Rewrite
 from metaharvest.publishing.folder import FileFinding
 from metaharvest.publishing.list_file import Entry, ListFile, in_order, memory_of, place_of, written
-from metaharvest.publishing.list_store import StoredList, open_list, replace_file, require_untouched, store
+from metaharvest.publishing.list_store import StoredList, open_list, require_untouched, store
 from metaharvest.publishing.naming import BaseUrl
 from metaharvest.sources.harvest_list.values import MAX_LONG
 from metaharvest.text import one_line
@@ -75,7 +77,8 @@ def carry_out(plan: ListPlan) -> Built:
     findings: list[FileFinding] = []
     for document, path, docid in plan.rewrites:
         try:
-            replace_file(path, read_again(document).with_package_id(docid))
+            new = read_again(document).with_package_id(docid)
+            replace_file(Path(os.path.realpath(path)), new, keeps_mode=True)
         except OSError as error:
             not_written[docid] = document
             findings.append(problems.not_written(document, docid, error.strerror or str(error)))
