@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from metaharvest.config.settings import Settings
 from metaharvest.errors import FetchError, PublishingError
 from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.url import BadUrl, parse_url, shown
+from metaharvest.harvest import adhoc_client
 from metaharvest.model import Finding, ListedDocument, Network, Site, SiteOptions
 from metaharvest.model.values import frozen
 from metaharvest.publishing.documents import (
@@ -26,6 +27,7 @@ from metaharvest.publishing.documents import (
 from metaharvest.publishing.folder import FileFinding
 from metaharvest.publishing.list_file import ListFile
 from metaharvest.publishing.naming import BaseUrl
+from metaharvest.sources.base import TimeBudget
 from metaharvest.sources.harvest_list.source import HarvestListSource
 from metaharvest.sources.harvest_list.values import BadValue, check_url
 from metaharvest.text import one_line, shown_url
@@ -91,7 +93,8 @@ def read_given(given: Given, list_file: ListFile, settings: Settings) -> tuple[l
     documents: list[SiteDocument] = []
     findings: list[FileFinding] = []
     urls = [name for name in given.names if is_url(name)]
-    contents = asyncio.run(_fetch(urls, settings, given.networks)) if urls else {}
+    site = Site(0, "", "", (), options=SiteOptions(allow_networks=given.networks))
+    contents = adhoc_client.ask(settings, site, partial(_fetch, urls)) if urls else {}
     for name in dict.fromkeys(given.names):
         try:
             content = contents.get(name)
@@ -133,18 +136,13 @@ def _require_different(documents: Sequence[SiteDocument]) -> None:
 
 
 async def _fetch(
-    urls: Iterable[str], settings: Settings, networks: tuple[Network, ...]
+    urls: Iterable[str], site: Site, fetcher: Fetcher, _budget: TimeBudget
 ) -> dict[str, bytes | FetchError]:
     """By URL, the bytes of the document, or the error if it could not be fetched."""
-    site = Site(0, "", "", (), options=SiteOptions(allow_networks=networks))
-    administrator = next(iter(settings.harvester.administrators), None)
-    async with Fetcher(settings.http, name=settings.harvester.name, administrator=administrator) as fetcher:
-        source = HarvestListSource(site, fetcher)
-        return {url: await _fetch_one(url, source) for url in urls}
-
-
-async def _fetch_one(url: str, source: HarvestListSource) -> bytes | FetchError:
-    try:
-        return (await source.fetch(ListedDocument("", 0, "", url))).content
-    except FetchError as error:
-        return error
+    source, found = HarvestListSource(site, fetcher), dict[str, bytes | FetchError]()
+    for url in urls:
+        try:
+            found[url] = (await source.fetch(ListedDocument("", 0, "", url))).content
+        except FetchError as error:
+            found[url] = error
+    return found
