@@ -151,7 +151,9 @@ def take_numbers(session: Session, number: int) -> TakenNumbers:
     """Lock the counter until the transaction ends, and take the numbers of the next `number` changes."""
     connection = session.connection()
     if not connection.execute(_TAKE, {"number": number}).rowcount:
-        _begin_counting(session)
+        row = {"counter_id": 1, "change_seq": 0, "changed_at": datetime(1970, 1, 1, tzinfo=UTC)}
+        with suppress(IntegrityError), session.begin_nested():  # another writer may insert it at the same moment
+            session.execute(insert(COUNTER), row)
         connection.execute(_TAKE, {"number": number})
     last, before = connection.execute(_TAKEN).one()
     # The clock of the database is read under the lock, and may have been set back.
@@ -213,13 +215,6 @@ def repair_times(session: Session, limit: datetime, now: datetime) -> int:
     session.execute(update(FORMER).where(FORMER.c.changed_at > limit).values(changed_at=second))
     wrong = update(DOCUMENTS).where(DOCUMENTS.c.changed_at > limit)
     return session.connection().execute(wrong.values(changed_at=second)).rowcount
-
-
-def _begin_counting(session: Session) -> None:
-    """Insert the row of the counter; another writer may insert it at the same moment."""
-    row = {"counter_id": 1, "change_seq": 0, "changed_at": datetime(1970, 1, 1, tzinfo=UTC)}
-    with suppress(IntegrityError), session.begin_nested():
-        session.execute(insert(COUNTER), row)
 
 
 def _document(row: Row[*tuple[Any, ...]]) -> ChangedDocument:

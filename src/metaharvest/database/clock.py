@@ -74,13 +74,13 @@ class DatabaseClock:
         self._next = time.monotonic() + (_FIRST_AGAIN if self._answer is None else _READ_EVERY)
 
     def _begin_to_read(self, engine: Engine) -> None:
-        try:
-            threading.Thread(target=self._read_beside, args=(engine,), name="clock", daemon=True).start()
-        except RuntimeError:  # the machine has no thread left: the time goes on from the last answer
-            self._reading.release()
+        def read() -> None:
+            try:
+                self._read(engine)
+            finally:
+                self._reading.release()
 
-    def _read_beside(self, engine: Engine) -> None:
         try:
-            self._read(engine)
-        finally:
+            threading.Thread(target=read, name="clock", daemon=True).start()
+        except RuntimeError:  # the machine has no thread left: the time goes on from the last answer
             self._reading.release()

@@ -38,7 +38,7 @@ from metaharvest.config.trust_store import BadAuthorities, configured_authoritie
 from metaharvest.errors import FetchError, NotAsked
 from metaharvest.fetch import error_messages, local_files
 from metaharvest.fetch.error_messages import Circumstances
-from metaharvest.fetch.exchange import Exchange, Limits, Policy, Query, StopReason, redirected, started
+from metaharvest.fetch.exchange import Exchange, Limits, Query, StopReason, redirected, started
 from metaharvest.fetch.health import HostHealth
 from metaharvest.fetch.held_hosts import HeldHosts, HostLeases
 from metaharvest.fetch.limits import FairLimiter, HostLimiter, MemoryBudget, WaitedTooLong, Waiting
@@ -109,7 +109,7 @@ class Fetcher:
     SettingsError if that file cannot be used. `lists` are the turns of those who read the list of a repository, each by
     its base URL: one request at a time. `robots` knows what servers would rather not be asked for. With `leases`, other
     processes harvest at the same time: this one sends requests to a host while it holds its lease. `accept` is the
-    header Accept, `lowest_speed` is in bytes a second (see Policy), `health` comes from an earlier client of the run.
+    header Accept, `health` comes from an earlier client of the run. `lowest_speed`: see CurlHandle.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Fetcher:
         if administrator and administrator.isascii() and administrator.isprintable():
             self._administrator = administrator
             headers.append(f"From: {administrator}")
-        self._policy = Policy(http.connect_timeout, http.read_timeout, http.proxy, tuple(headers), lowest_speed)
+        self._new_handle = partial(CurlHandle, http, headers, lowest_speed, self.memory)
         self._multi = CurlMulti()
         self._idle: dict[Path | None, list[CurlHandle]] = {}
         self._stops: Stops | None = None
@@ -376,7 +376,7 @@ class Fetcher:
     async def _transfer(self, exchange: Exchange, ca_file: Path | None) -> None:
         """Perform the exchange with a handle that is returned if it is still good: after an exception it may be bad."""
         idle = self._idle.setdefault(ca_file, [])
-        handle = idle.pop() if idle else CurlHandle(self._policy, self._trust.of(ca_file), self.memory)
+        handle = idle.pop() if idle else self._new_handle(self._trust.of(ca_file))
         try:
             handle.begin(exchange)
             handle.end(*await self._multi.perform(handle))

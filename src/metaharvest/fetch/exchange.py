@@ -30,20 +30,6 @@ class StopReason(Enum):
 
 
 @frozen
-class Policy:
-    """The policy of every exchange of a run: seconds to wait, the proxy's URL or "", lines of each request's head.
-
-    An answer that comes with fewer bytes a second than `lowest_speed`, after `read_timeout`, is ended; 0: none is.
-    """
-
-    connect_timeout: float
-    read_timeout: float
-    proxy: str
-    headers: tuple[str, ...]
-    lowest_speed: int = 0
-
-
-@frozen
 class Limits:
     """The limits of one exchange: seconds for the whole of it, bytes before and after decompression."""
 

@@ -14,6 +14,7 @@ import hashlib
 import socket
 import time
 import zlib
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
@@ -21,7 +22,8 @@ from typing import Any
 
 import pycurl
 
-from metaharvest.fetch.exchange import Exchange, Policy, StopReason
+from metaharvest.config.settings import HttpSettings
+from metaharvest.fetch.exchange import Exchange, StopReason
 from metaharvest.fetch.limits import MemoryBudget
 from metaharvest.fetch.url import is_allowed
 from metaharvest.text import whole_number
@@ -124,16 +126,19 @@ class CurlHandle:
     """A libcurl handle for one exchange at a time: `begin()`, then `CurlMulti` performs it, then `end()`.
 
     Certificates, also of an https proxy, are judged by the authorities in `trust`: a PEM file, or the content of one.
-    `memory` counts arriving bytes.
+    `headers` are lines of each request's head. An answer that comes with fewer bytes a second than `lowest_speed`,
+    after the read time-out, is ended; 0: none is. `memory` counts arriving bytes.
     """
 
-    def __init__(self, policy: Policy, trust: Path | bytes, memory: MemoryBudget) -> None:
+    def __init__(
+        self, http: HttpSettings, headers: Sequence[str], lowest_speed: int, memory: MemoryBudget, trust: Path | bytes
+    ) -> None:
         self.curl = pycurl.Curl()
         self._memory = memory
-        self._read_timeout = policy.read_timeout
-        self._lowest_speed = policy.lowest_speed
-        self._headers = policy.headers
-        self._proxied = bool(policy.proxy)
+        self._read_timeout = http.read_timeout
+        self._lowest_speed = lowest_speed
+        self._headers = headers
+        self._proxied = bool(http.proxy)
         self._exchange: Exchange | None = None
         self._began = 0.0
         self._heard: float | None = None
@@ -146,10 +151,10 @@ class CurlHandle:
         self._milliseconds = 0
         self._has_credentials = False
         self._has_form = False
-        self._set_policy(policy)
+        self._set_policy(http)
         if isinstance(trust, bytes):
             self.curl.setopt(pycurl.CAINFO_BLOB, trust)
-            if policy.proxy.lower().startswith("https:"):
+            if http.proxy.lower().startswith("https:"):
                 self.curl.setopt(pycurl.PROXY_CAINFO_BLOB, trust)
         else:
             self.curl.setopt(pycurl.CAINFO, str(trust))
@@ -235,17 +240,17 @@ class CurlHandle:
         exchange.os_error = self.curl.getinfo(pycurl.OS_ERRNO)
         exchange.verify_result = self.curl.getinfo(pycurl.SSL_VERIFYRESULT)
 
-    def _set_policy(self, policy: Policy) -> None:
+    def _set_policy(self, http: HttpSettings) -> None:
         curl = self.curl
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(_QUICK_EXIT, 1)
         curl.setopt(pycurl.BUFFERSIZE, 131_072)
         curl.setopt(pycurl.FOLLOWLOCATION, 0)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
-        curl.setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(policy.connect_timeout))
+        curl.setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(http.connect_timeout))
         curl.setopt(pycurl.HTTPAUTH, pycurl.HTTPAUTH_BASIC)
         curl.setopt(pycurl.NETRC, pycurl.NETRC_IGNORED)
-        curl.setopt(pycurl.PROXY, policy.proxy.encode())
+        curl.setopt(pycurl.PROXY, http.proxy.encode())
         curl.setopt(pycurl.NOPROXY, "")
         curl.setopt(_SUPPRESS_CONNECT_HEADERS, 1)
         curl.setopt(pycurl.SSL_VERIFYPEER, 1)

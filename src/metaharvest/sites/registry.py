@@ -133,7 +133,10 @@ def edit_site(session: Session, name: str, changes: Mapping[str, object]) -> Sit
     with _names_are_free():
         session.execute(_UPDATE.values(values), {"site_id": site_id})
     if site.name != row["name"]:
-        _rename_split(session, str(row["name"]), site.name)
+        for other in [each for each, first in split_sites(session).items() if first == row["name"]]:
+            its = _require(find_site(session, other))
+            options = options_text(replace(its.options, split_from=site.name))
+            session.execute(_UPDATE.values(options=options), {"site_id": its.site_id})
     return _require(find_site(session, site.name))
 
 
@@ -150,14 +153,6 @@ def has_broken_split(session: Session) -> bool:
 
 def _split_rows(session: Session) -> list[Site | BrokenSite]:
     return _sites(session, """WHERE options LIKE '%"split_from"%'""")
-
-
-def _rename_split(session: Session, former: str, name: str) -> None:
-    """Give the sites that were split from this one its new name."""
-    for other in [each for each, first in split_sites(session).items() if first == former]:
-        site = _require(find_site(session, other))
-        options = options_text(replace(site.options, split_from=name))
-        session.execute(_UPDATE.values(options=options), {"site_id": site.site_id})
 
 
 @frozen
