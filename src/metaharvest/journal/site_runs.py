@@ -37,7 +37,7 @@ from metaharvest.model import (
 )
 from metaharvest.model.values import frozen
 from metaharvest.problems.follow import EndedSiteRun, update_problems
-from metaharvest.sites.registry import Harvested, read_sites_of, set_dates
+from metaharvest.sites.registry import read_sites_of, set_dates
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.text import counted, shown_url
 
@@ -211,7 +211,7 @@ def close_all(session: Session, closings: Sequence[Closing], stamp: Stamp, conte
     registered = read_sites_of(session, [closing.site_run.site.registered_id for closing in closings])
     ends = [_end(closing, counted[closing.site_run.site_run_id]) for closing in closings]
     real = [end for end in ends if not end.closing.site_run.site.is_rehearsed]
-    harvested = [Harvested(end.closing.site_run.site, end.closing.version) for end in real if end.is_harvest]
+    harvested = [(end.closing.site_run.site, end.closing.version) for end in real if end.is_harvest]
     dates = set_dates(session, harvested, registered, stamp.today)
     update_problems(session, [_problems_of(end) for end in real], stamp.today)
     rows = [_closed_columns(end, dates, stamp) for end in ends]

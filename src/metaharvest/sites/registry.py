@@ -21,7 +21,6 @@ from metaharvest.database.models import Base, HarvestSiteSchedule
 from metaharvest.errors import ScheduleError
 from metaharvest.model import ListVersion, Site, Unit
 from metaharvest.model.actions import todo
-from metaharvest.model.values import frozen
 from metaharvest.sites import due
 from metaharvest.sites.options import options_text
 from metaharvest.sites.rows import BrokenSite, checked_row, is_day, row_values
@@ -155,32 +154,27 @@ def _split_rows(session: Session) -> list[Site | BrokenSite]:
     return _sites(session, """WHERE options LIKE '%"split_from"%'""")
 
 
-@frozen
-class Harvested:
-    """A site as it was when its harvest began, and the version of its list that was harvested."""
-
-    site: Site
-    version: ListVersion | None
-
-
 def set_dates(
-    session: Session, harvests: Iterable[Harvested], registered: Mapping[int, Site | BrokenSite], today: date
+    session: Session,
+    harvests: Iterable[tuple[Site, ListVersion | None]],
+    registered: Mapping[int, Site | BrokenSite],
+    today: date,
 ) -> dict[int, date | None]:
     """Store that these sites were harvested today, and the versions of their lists; returns their next dates.
 
-    `registered` are the sites as they are now. If a site was changed since its harvest began, its present frequency
-    counts, and a changed next date stays. With another URL or other options, its next list is read in any case.
+    The sites are as they were when their harvests began, `registered` are the sites as they are now. If a site was
+    changed meanwhile, its present frequency counts, and a changed next date stays. With another URL or other options,
+    its next list is read in any case.
     """
     next_dates: dict[int, date | None] = {}
     kept, moved = [], []
-    for harvest in harvests:
-        site = registered.get(harvest.site.site_id)
+    for before, harvested in harvests:
+        site = registered.get(before.site_id)
         if not isinstance(site, Site):
             continue
         next_dates[site.site_id] = site.next_harvest
-        before = harvest.site
         is_edited = (site.list_url, site.options) != (before.list_url, before.stored_options or before.options)
-        version = _version_columns(None if is_edited else harvest.version)
+        version = _version_columns(None if is_edited else harvested)
         row = {"site_id": site.site_id, "datelastharvest": today, **version}
         if site.next_harvest != before.next_harvest:
             kept.append(row)

@@ -18,12 +18,11 @@ from typing import Literal
 from metaharvest.config.target_settings import TargetSettings
 from metaharvest.errors import TargetError
 from metaharvest.model import Action, Finding, Holding, ListedDocument
-from metaharvest.model.values import frozen
 from metaharvest.targets.base import Upload
 from metaharvest.targets.dataone import refusals, system_metadata
 from metaharvest.targets.dataone.listing import NodeListing, parts_of
 from metaharvest.targets.dataone.node import MOST_REVISIONS, Node, Unreadable
-from metaharvest.targets.dataone.system_metadata import LONGEST_IDENTIFIER, SystemMetadata
+from metaharvest.targets.dataone.system_metadata import LONGEST_IDENTIFIER, Series, SystemMetadata
 from metaharvest.targets.http import Unanswered
 from metaharvest.targets.interruption import carried, require_time
 from metaharvest.text import one_line
@@ -33,18 +32,6 @@ log = logging.getLogger(__name__)
 _SIDE_BY_SIDE = 4
 _LONGEST_CHAIN = 500
 """The most objects in a chain, from the highest listed revision on."""
-
-
-@frozen
-class _Series:
-    """A document on the node: the object that a new revision supersedes, and its highest revision.
-
-    `series_id` is the one for a new revision. Without a `head`, a new chain of revisions begins.
-    """
-
-    head: SystemMetadata | None
-    highest: int
-    series_id: str | None
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -200,18 +187,18 @@ class DataOneSession:
         same = there.checksum.is_of(content)
         return self.node.content(there.pid) == content if same is None else same
 
-    def _series(self, document_id: str) -> _Series:
+    def _series(self, document_id: str) -> Series:
         """The document on the node, by its series id, or by the PIDs of its revisions."""
         head = self._head_of_series(document_id)
         if head is not None and not head.archived:
-            return _Series(head, self._highest_in_series(document_id, head), document_id)
+            return Series(head, self._highest_in_series(document_id, head), document_id)
         chain = self._listed_chain(document_id)
         highest = max((_revision_of(document_id, each.pid) for each in (head, *chain) if each), default=-1)
         # An archived object cannot be superseded, and no other object can use its series id.
         series_id = document_id if head is None else None
         if not chain or chain[-1].archived:
-            return _Series(None, highest, series_id)
-        return _Series(chain[-1], highest, chain[-1].series_id or series_id)
+            return Series(None, highest, series_id)
+        return Series(chain[-1], highest, chain[-1].series_id or series_id)
 
     def _highest_in_series(self, document_id: str, head: SystemMetadata) -> int:
         """The highest revision. It may differ from the last one: a node does not check their order."""
@@ -239,10 +226,9 @@ class DataOneSession:
             pid = here.obsoleted_by
         return list(found.values())
 
-    def _send(self, document: ListedDocument, content: bytes, series: _Series) -> Action:
+    def _send(self, document: ListedDocument, content: bytes, series: Series) -> Action:
         head = series.head
-        new = system_metadata.NewObject(document, content, series.series_id, head.pid if head else None)
-        sysmeta = system_metadata.written(new, self.settings, self.rights_holder)
+        sysmeta = system_metadata.written(document, content, series, self.settings, self.rights_holder)
         failed: TargetError | None = None
         try:
             if head is None:

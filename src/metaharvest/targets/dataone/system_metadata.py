@@ -147,41 +147,39 @@ def confirms(content: bytes, pid: str) -> bool:
 
 
 @frozen
-class NewObject:
-    """A new object: its document, its bytes, the id of its series, and the PID that it supersedes."""
+class Series:
+    """A document on the node: the object that a new revision supersedes, and its highest revision.
 
-    document: ListedDocument
-    content: bytes
+    `series_id` is the one for a new revision. Without a `head`, a new chain of revisions begins.
+    """
+
+    head: SystemMetadata | None
+    highest: int
     series_id: str | None
-    obsoletes: str | None
 
 
-def written(new: NewObject, settings: TargetSettings, rights_holder: str) -> bytes:
+def written(
+    document: ListedDocument, content: bytes, series: Series, settings: TargetSettings, rights_holder: str
+) -> bytes:
     """The system metadata of a new object, as XML: the elements in the order of the schema, none of them qualified."""
     root = ET.Element(f"{{{_NAMESPACE}}}systemMetadata")
     algorithm = settings.checksum_algorithm
-    _add(root, "identifier", new.document.docid)
-    _add(root, "formatId", _format_of(settings, new))
-    _add(root, "size", str(len(new.content)))
-    _add(root, "checksum", hashlib.new(_HASHES[algorithm], new.content).hexdigest()).set("algorithm", algorithm)
+    _add(root, "identifier", document.docid)
+    namespace = root_namespace(content)
+    format_id = namespace if namespace in VERSIONS else document.document_type
+    _add(root, "formatId", settings.format_id or format_id)
+    _add(root, "size", str(len(content)))
+    _add(root, "checksum", hashlib.new(_HASHES[algorithm], content).hexdigest()).set("algorithm", algorithm)
     if settings.submitter:
         _add(root, "submitter", settings.submitter)
     _add(root, "rightsHolder", rights_holder)
     _add_access(root, settings)
-    if new.obsoletes is not None:
-        _add(root, "obsoletes", new.obsoletes)
-    if new.series_id is not None:
-        _add(root, "seriesId", new.series_id)
+    if series.head is not None:
+        _add(root, "obsoletes", series.head.pid)
+    if series.series_id is not None:
+        _add(root, "seriesId", series.series_id)
     text: bytes = ET.tostring(root, encoding="UTF-8", xml_declaration=True)
     return text
-
-
-def _format_of(settings: TargetSettings, new: NewObject) -> str:
-    """The format id of a document: from the settings, or for its EML version, or the type that its site gives it."""
-    if settings.format_id:
-        return settings.format_id
-    namespace = root_namespace(new.content)
-    return namespace if namespace in VERSIONS else new.document.document_type
 
 
 def _add(parent: ET.Element, name: str, text: str) -> ET.Element:
