@@ -134,16 +134,8 @@ def failure_counts(session: Session, stages: Sequence[str]) -> list[FailureCount
     ]
 
 
-@frozen
-class SiteCounts:
-    """The documents of a site at a stage: the number that the stage has done, and the failed ones by rule."""
-
-    done: int
-    failed: Mapping[str, int]
-
-
-def site_counts(session: Session, site_id: int, stage: str) -> SiteCounts:
-    """The documents of a site that a stage has done, or that failed there; the most frequent rules first."""
+def site_counts(session: Session, site_id: int, stage: str) -> tuple[int, Mapping[str, int]]:
+    """The documents of a site that a stage has done, and the failed ones by rule; the most frequent rules first."""
     number = func.count()
     query = (
         select(PipelineStep.state, PipelineStep.rule, number)
@@ -154,7 +146,7 @@ def site_counts(session: Session, site_id: int, stage: str) -> SiteCounts:
     )
     rows = session.execute(query).all()
     done = sum(number for state, _, number in rows if state == StepState.DONE.value)
-    return SiteCounts(done, {rule: number for state, rule, number in rows if state == StepState.FAILED.value and rule})
+    return done, {rule: number for state, rule, number in rows if state == StepState.FAILED.value and rule}
 
 
 def failed_titles(session: Session, site_id: int, stage: str, rule: str, limit: int) -> Sequence[str]:

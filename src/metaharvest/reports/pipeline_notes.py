@@ -76,18 +76,18 @@ def files_note(session: Session, site_id: int, settings: PipelineSettings, now: 
         return None
     from metaharvest.catalogue.stage_documents import failed_titles, site_counts
 
-    counts = site_counts(session, site_id, StageName.FULL_TEXT)
-    failed = sum(counts.failed.values())
+    done, by_rule = site_counts(session, site_id, StageName.FULL_TEXT)
+    failed = sum(by_rule.values())
     if not failed:
         return None
-    each_of = max(1, _EXAMPLES // len(counts.failed))
+    each_of = max(1, _EXAMPLES // len(by_rule))
     reasons = []
-    for number, (rule, documents) in enumerate(counts.failed.items()):
+    for number, (rule, documents) in enumerate(by_rule.items()):
         examples = failed_titles(session, site_id, StageName.FULL_TEXT, rule, each_of) if number < _EXAMPLES else ()
         shown = tuple(one_line(each, 200) for each in examples)
         for_contact = RULES[rule].for_contact if rule in RULES else ""
         reasons.append(_reason(rule, documents, for_contact, examples=shown))
-    records = counted(counts.done + failed, "record")
+    records = counted(done + failed, "record")
     leads = "leads" if failed == 1 else "lead"
     return PipelineNote(f"{failed:,} of {records} {leads} to no file ({_as_of(now)}).", reasons=tuple(reasons))
 

@@ -39,16 +39,6 @@ class Unreadable(TargetError):
 
 
 @frozen
-class Capabilities:
-    """A node's description of itself. `takes_documents`: it offers the storage API, version 2."""
-
-    identifier: str
-    name: str
-    is_up: bool
-    takes_documents: bool
-
-
-@frozen
 class Rights:
     """True if we may create objects, None if the node does not say; `refusal`: its words, if not."""
 
@@ -64,19 +54,18 @@ class Node:
         self._headers = {"Accept": "text/xml", **({"Authorization": f"Bearer {token}"} if token else {})}
         self.url = client.url
 
-    def capabilities(self) -> Capabilities:
-        """The node's description of itself."""
+    def capabilities(self) -> tuple[str, str]:
+        """The node's identifier and name, and why nothing can be uploaded, as the end of a sentence, or empty."""
         answer = self._ask("GET", "/node")
         root = _read(answer, root_of)
         if root.tag.rpartition("}")[2] != "node":
             raise refusals.not_understood(answer, f"the root of what it says is {one_line(root.tag, 100)}")
+        identifier, name = (one_line(root.findtext(each, ""), 100) for each in ("identifier", "name"))
         storage = [each for each in root.iter("service") if each.get("name") == "MNStorage"]
-        return Capabilities(
-            one_line(root.findtext("identifier", ""), 100),
-            one_line(root.findtext("name", ""), 100),
-            root.get("state", "up") == "up",
-            any(each.get("version") == "v2" and each.get("available") in ("true", "1") for each in storage),
-        )
+        trouble = "" if root.get("state", "up") == "up" else "says that it is down"
+        if not any(each.get("version") == "v2" and each.get("available") in ("true", "1") for each in storage):
+            trouble = trouble or "does not offer the storage API, version 2"
+        return f"{identifier} ({name})", trouble
 
     def rights(self) -> Rights:
         """True if we may create objects: an empty request to create one changes nothing."""

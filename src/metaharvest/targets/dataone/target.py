@@ -99,19 +99,18 @@ class DataOneTarget:
         if self._token and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
             yield Standing("problem", f"The token goes to {shown_url(self._node.url)} unencrypted: {_USE_HTTPS}")
         try:
-            node = self._node.capabilities()
+            name, trouble = self._node.capabilities()
             total = self._node.total()
             rights = self._node.rights()
         except TargetError as error:
             for sentence in error.sentences:
                 yield Standing("problem", sentence)
             return
-        name = f"{self._node.url} is the member node {node.identifier} ({node.name})"
-        if not node.is_up or not node.takes_documents:
-            what = "does not offer the storage API, version 2" if node.is_up else "says that it is down"
-            yield Standing("problem", f"{name}, which {what}: nothing can be uploaded.")
+        known = f"{self._node.url} is the member node {name}"
+        if trouble:
+            yield Standing("problem", f"{known}, which {trouble}: nothing can be uploaded.")
         else:
-            yield Standing("ok", f"{name}. It lists {total:,} objects to us.")
+            yield Standing("ok", f"{known}. It lists {total:,} objects to us.")
         yield self._known_as(datetime.now(UTC))
         yield self._allowed(rights)
         if self._engine is not None:
