@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from metaharvest.rehearsal import filter_trial
-from metaharvest.transform import read_filters, read_normalization
+from metaharvest.transform.filters import read_filters
+from metaharvest.transform.normalize import read_normalization
 from support.harvester import Said, said
 
 PAGE = Path(__file__).parents[2] / "docs" / "filters.md"

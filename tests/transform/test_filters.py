@@ -9,7 +9,8 @@ import pytest
 from lxml import etree
 
 from metaharvest.errors import TransformError
-from metaharvest.transform import Decision, Filters, NotEvaluated, TimeLeft, TransformTooCostly, read_filters
+from metaharvest.transform.expressions import NotEvaluated, TimeLeft, TransformTooCostly
+from metaharvest.transform.filters import Decision, Filters, read_filters
 
 DC = "http://purl.org/dc/elements/1.1/"
 NAMESPACES = f"<selectionNamespaces>xmlns:dc='{DC}' xmlns:o=\"urn:o\"</selectionNamespaces>"

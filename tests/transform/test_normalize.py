@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from metaharvest.errors import TransformError
-from metaharvest.transform import Normalization, TimeLeft, TransformTooCostly, read_normalization
+from metaharvest.transform.expressions import TimeLeft, TransformTooCostly
+from metaharvest.transform.normalize import Normalization, read_normalization
 
 DC = "http://purl.org/dc/elements/1.1/"
 HEAD = f"<normalize><selectionNamespaces>xmlns:dc='{DC}' xmlns:o='urn:o'</selectionNamespaces>\n"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from metaharvest.model import Level, ListedDocument, ValidationLevel, Verdict
-from metaharvest.transform import read_filters
+from metaharvest.transform.filters import read_filters
 from metaharvest.validation import worker
 from metaharvest.validation.processing_policy import ProcessingPolicy
 from support.eml_documents import VALIDATOR, eml, listed

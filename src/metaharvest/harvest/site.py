@@ -37,7 +37,8 @@ from metaharvest.ledger import retries
 from metaharvest.model import ListedDocument, Site, SiteRun, SiteRunKind
 from metaharvest.sources.attempts import in_attempts
 from metaharvest.sources.base import Listing, PagedListing, PagedSource, Source
-from metaharvest.transform import read_filters, read_normalization
+from metaharvest.transform.filters import read_filters
+from metaharvest.transform.normalize import read_normalization
 from metaharvest.validation.processing_policy import ProcessingPolicy
 
 log = logging.getLogger(__name__)

@@ -48,7 +48,8 @@ from metaharvest.sites.registry import read_sites, split_sites
 from metaharvest.sites.rows import BrokenSite
 from metaharvest.targets.lookup import Targets
 from metaharvest.text import counted, one_line, some_of
-from metaharvest.transform import read_filters, read_normalization
+from metaharvest.transform.filters import read_filters
+from metaharvest.transform.normalize import read_normalization
 
 _SILENCE = timedelta(hours=2)
 """A run without a commit for this time may hang: it is longer than usual deadlines in the settings."""

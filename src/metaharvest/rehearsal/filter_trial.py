@@ -14,15 +14,9 @@ from metaharvest.model.actions import todo
 from metaharvest.model.values import frozen
 from metaharvest.sources.oai_pmh.protocol import VERBS, ProtocolError, ResponseRoot, root_of, says_deleted
 from metaharvest.text import one_line
-from metaharvest.transform import (
-    Filters,
-    Normalization,
-    NotEvaluated,
-    TimeLeft,
-    TransformTooCostly,
-    read_filters,
-    read_normalization,
-)
+from metaharvest.transform.expressions import NotEvaluated, TimeLeft, TransformTooCostly
+from metaharvest.transform.filters import Filters, read_filters
+from metaharvest.transform.normalize import Normalization, read_normalization
 from metaharvest.validation import wellformed
 from metaharvest.validation.processing_policy import too_costly
 from metaharvest.validation.worker_processes import WorkerContext

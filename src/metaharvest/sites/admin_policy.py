@@ -9,7 +9,8 @@ from metaharvest.config.trust_store import BadAuthorities, read_authorities
 from metaharvest.errors import ScheduleError, TransformError
 from metaharvest.fetch.local_files import is_file_url, refusal
 from metaharvest.model import Site
-from metaharvest.transform import read_filters, read_normalization
+from metaharvest.transform.filters import read_filters
+from metaharvest.transform.normalize import read_normalization
 
 
 def require_allowed(settings: Settings, site: Site, changed: Collection[str], former: str | None = None) -> None:

@@ -12,8 +12,9 @@ from lxml import etree
 from metaharvest.model import Finding, Level, ValidationLevel, Verdict
 from metaharvest.model.actions import Remedy, todo
 from metaharvest.model.values import frozen
-from metaharvest.transform import Filters, Normalization, NotEvaluated, TimeLeft, TransformTooCostly
-from metaharvest.transform.filters import left_out
+from metaharvest.transform.expressions import NotEvaluated, TimeLeft, TransformTooCostly
+from metaharvest.transform.filters import Filters, left_out
+from metaharvest.transform.normalize import Normalization
 from metaharvest.validation import parse_lock, wellformed
 from metaharvest.validation.titles import title_of
 
