@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import hashlib
 import json
 import os
@@ -394,6 +395,22 @@ def test_a_list_changes_where_the_file_system_refuses_permissions(
     site.put("snow.xml", "alder.9.1")
     assert changes(site.built())["alder.9.1"] == "added"
     assert b'"alder.9.1"' in (site.path / "snow.xml").read_bytes()
+
+
+def test_a_list_changes_where_folders_cannot_be_synced(site: SiteFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some network drives refuse it."""
+    sync = os.fsync
+
+    def synced(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    site.build()
+    site.put("rain.xml", "alder.2.1", "Another title")
+    assert changes(site.built("--write"))["alder.2.2"] == "raised"
+    assert (site.path / "rain.xml").read_bytes() == eml("alder.2.2", "Another title")
 
 
 def test_a_new_list_may_be_read_by_the_web_server(site: SiteFolder) -> None:

@@ -232,6 +232,18 @@ def test_a_killed_export_goes_on_and_ends_as_if_nothing_had_happened(harvester: 
 
 
 @on_one_database
+@pytest.mark.parametrize("left", [".metaharvest-0123456789abcdef.new", ".manifest.partial.json.0123456789abcdef.new"])
+def test_an_export_that_was_killed_before_its_first_manifest_begins_again(harvester: Harvester, left: str) -> None:
+    """The second name is that of earlier versions."""
+    fill(harvester, 2)
+    folder = harvester.folder / "dataset"
+    folder.mkdir()
+    (folder / left).write_bytes(b"{")
+    assert harvester("export", "dataset", str(folder)).code == 0
+    assert {path.name for path in folder.iterdir()} == {"manifest.json", "part-00001.jsonl.gz"}
+
+
+@on_one_database
 def test_a_document_that_changes_meanwhile_comes_once_more(harvester: Harvester) -> None:
     fill(harvester, 30)
     folder = harvester.folder / "dataset"

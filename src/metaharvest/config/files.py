@@ -15,6 +15,11 @@ from typing import BinaryIO
 
 _PIECE = 1_048_576
 
+TEMPORARY = ".metaharvest-{}.new"
+"""The name of a file that will replace another one: beside it, as a rename works only within a file system; hidden, so
+that it is not listed or served.
+"""
+
 PRIVATE = 0o600
 """The permissions of files with addresses, reports and settings: their owner may read and write them."""
 
@@ -78,16 +83,15 @@ def is_open_to_all(path: Path) -> bool:
 def replace_file(path: Path, content: bytes, *, keeps_mode: bool = False) -> None:
     """Write `content` to `path`, as a whole or not at all, even if the machine fails.
 
-    `keeps_mode`: the file keeps its permissions and its owner, as far as possible. Raises OSError if `path` is
-    something other than a file.
+    `keeps_mode`: the file keeps its permissions and its owner, as far as possible; its folder is not synced, as the
+    network drives of some sites cannot do that. Raises OSError if `path` is something other than a file.
     """
     require_folder(path.parent)
     if path.is_symlink():
         raise OSError(errno.ELOOP, "it is a link; name the file itself", str(path))
     if path.exists():
         _require_regular(path.lstat(), path)
-    # Beside it, as a rename works only within a file system; hidden, so that it is not listed or served.
-    new = path.with_name(f".metaharvest-{os.urandom(8).hex()}.new")
+    new = path.with_name(TEMPORARY.format(os.urandom(8).hex()))
     try:
         with new.open("xb") as file:
             if keeps_mode and path.exists():
@@ -98,7 +102,8 @@ def replace_file(path: Path, content: bytes, *, keeps_mode: bool = False) -> Non
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    if not keeps_mode:
+        sync_folder(path.parent)
 
 
 def _set_mode(descriptor: int, before: os.stat_result) -> None:

@@ -191,11 +191,13 @@ class HttpClient:
             try:
                 answer = self._exchange(request, cookies, most_bytes)
             except Unanswered as error:
-                if method == "GET" and error.again and self._waits(attempt):
+                if method == "GET" and error.again and self._waits(request.url, attempt):
                     continue
                 raise
+            if method != "GET" or answer.status not in _BUSY:
+                break
             wanted = seconds_wanted(answer.headers.get("Retry-After", ""), answer.headers.get("Date", ""))
-            if method != "GET" or answer.status not in _BUSY or not self._waits(attempt, wanted):
+            if not self._waits(request.url, attempt, wanted):
                 break
         return answer
 
@@ -226,12 +228,12 @@ class HttpClient:
             raise Unanswered(_too_large(url, most_bytes, is_document=most_bytes == self.document_bytes))
         return HttpAnswer(url, response.status_code, response.reason or "", response.headers, body)
 
-    def _waits(self, attempt: int, wanted: float | None = None) -> bool:
+    def _waits(self, url: str, attempt: int, wanted: float | None = None) -> bool:
         """Wait for the next attempt; False if there is none. `wanted`: the seconds that the server asks for."""
         wait = wait_after(attempt, self._http, wanted)
         if wait is None:
             return False
-        log.debug("%s is asked again in %.1f seconds", self.url, wait)
+        log.debug("%s is asked again in %.1f seconds", url, wait)
         return pause(wait)
 
 

@@ -82,8 +82,9 @@ class Filters:
         tried: list[Tried] = []
         for each in self.filters:
             found, reason = self._finds(each, root, time_left)
-            inverted = Tried(each, not found, f"{reason}, and the filter is inverted")
-            tried.append(inverted if each.invert else Tried(each, found, reason))
+            if each.invert:
+                found, reason = not found, f"{reason}, and the filter is inverted"
+            tried.append(Tried(each, found, reason))
             if tried[-1].is_match is not self.needs_all:
                 break
         return Decision(tried[-1].is_match, tuple(tried))

@@ -130,12 +130,7 @@ def _places(wanted: set[etree._Element], content: bytes, root: etree._Element) -
     numbered = ((number, element) for number, element in enumerate(root.iter("*")) if element in wanted)
     ordinals = dict(islice(numbered, len(wanted)))
     places: dict[etree._Element, _SourcePlace] = {
-        element: (
-            cast(int | None, element.sourceline) or 1,
-            None,
-            one_line(f"<{_prefixed_name(element)}>{(element.text or '')[:MAX_EXCERPT]}", MAX_EXCERPT),
-        )
-        for element in wanted
+        element: (cast(int | None, element.sourceline) or 1, None, _rebuilt(element)) for element in wanted
     }
     # In UTF-16 an equals sign is this byte and another one.
     if content.count(b"=") > _MOST_ATTRIBUTES and evaluated(_has_crowded_element, root, True):
@@ -186,3 +181,8 @@ def _excerpt(source: bytes, element: etree._Element) -> str:
         return one_line(text, MAX_EXCERPT)
     leaf = _LEAF.match(text, tag.end()) if not len(element) and not tag[0].endswith("/>") else None
     return one_line(tag[0] + (leaf[0] if leaf else ""), MAX_EXCERPT)
+
+
+def _rebuilt(element: etree._Element) -> str:
+    """An excerpt made from the tree, for an element that is not found in the source."""
+    return one_line(f"<{_prefixed_name(element)}>{(element.text or '')[:MAX_EXCERPT]}", MAX_EXCERPT)

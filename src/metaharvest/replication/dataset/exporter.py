@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from metaharvest.catalogue.change_feed import ChangedDocument, changed_documents, last_change, number_of_changes
 from metaharvest.catalogue.current import contents_of
 from metaharvest.catalogue.selection import Hidden
-from metaharvest.config.files import replace_file, sync_folder
+from metaharvest.config.files import TEMPORARY, replace_file, sync_folder
 from metaharvest.database.batches import batches_by_size
 from metaharvest.errors import RequestError
 from metaharvest.harvest.context import Progress
@@ -34,8 +34,8 @@ from metaharvest.replication.dataset.texts import SharedText, Texts
 MANIFEST = "manifest.json"
 _BEGUN = "manifest.partial.json"
 _LOCK = "export.lock"
-_TEMPORARY = (".part-*.new", f".{_BEGUN}.*.new")
-"""The names of incomplete files, which a killed export leaves."""
+_TEMPORARY = (".part-*.new", TEMPORARY.format("*"), f".{_BEGUN}.*.new")
+"""The names of incomplete files, which a killed export leaves; the last one is that of earlier versions."""
 
 _FILE_BYTES = 1_000_000_000
 """The bytes of documents, before compression, after which a file is complete."""

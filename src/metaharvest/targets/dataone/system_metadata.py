@@ -165,9 +165,7 @@ def written(
     root = ET.Element(f"{{{_NAMESPACE}}}systemMetadata")
     algorithm = settings.checksum_algorithm
     _add(root, "identifier", document.docid)
-    namespace = root_namespace(content)
-    format_id = namespace if namespace in VERSIONS else document.document_type
-    _add(root, "formatId", settings.format_id or format_id)
+    _add(root, "formatId", settings.format_id or _format_of(document, content))
     _add(root, "size", str(len(content)))
     _add(root, "checksum", hashlib.new(_HASHES[algorithm], content).hexdigest()).set("algorithm", algorithm)
     if settings.submitter:
@@ -180,6 +178,12 @@ def written(
         _add(root, "seriesId", series.series_id)
     text: bytes = ET.tostring(root, encoding="UTF-8", xml_declaration=True)
     return text
+
+
+def _format_of(document: ListedDocument, content: bytes) -> str:
+    """The format id for the EML version of a document, or the type that its site gives it."""
+    namespace = root_namespace(content)
+    return namespace if namespace in VERSIONS else document.document_type
 
 
 def _add(parent: ET.Element, name: str, text: str) -> ET.Element:
