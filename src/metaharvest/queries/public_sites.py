@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
 
@@ -23,7 +23,7 @@ from metaharvest.database.models import (
 from metaharvest.database.statements import rows_with
 from metaharvest.model import HARVESTED, NOT_HARVESTED, Site
 from metaharvest.model.values import frozen
-from metaharvest.queries.trends import newest_site_runs
+from metaharvest.queries.trends import harvested_sites
 from metaharvest.sites.registry import read_sites, read_sites_of
 
 _NOT_PUBLIC = select(HarvestSiteSchedule.site_schedule_id).where(HarvestSiteSchedule.public.is_not(True))
@@ -175,7 +175,7 @@ class _End:
 
 def _ends(session: Session) -> Mapping[int, _End]:
     """By site, the end of its log: since the first harvest after the last one that ended in the other way."""
-    good, bad = _newest(session, HARVESTED), _newest(session, NOT_HARVESTED)
+    good, bad = _newest(session)
     registered = set(session.scalars(select(HarvestSiteSchedule.site_schedule_id)))
     harvested = registered & (good.keys() | bad.keys())
     last = {site: max(good.get(site, 0), bad.get(site, 0)) for site in harvested}
@@ -193,13 +193,23 @@ _BEFORE = aliased(HarvestSiteRun)
 _IS_ENDED_HARVEST = (IS_REAL, IS_FULL, HarvestSiteRun.status.in_([*HARVESTED, *NOT_HARVESTED]))
 
 
-def _newest(session: Session, statuses: Iterable[str]) -> dict[int, int]:
-    """By site, its newest harvest that ended so. A list of statuses would lead SQLite past the index."""
-    found: dict[int, int] = {}
-    for status in statuses:
-        newest = newest_site_runs(session, None, IS_REAL, IS_FULL, HarvestSiteRun.status == status)
-        found |= {site: max(number, found.get(site, 0)) for site, number in newest.items()}
-    return found
+def _newest(session: Session) -> tuple[Mapping[int, int], Mapping[int, int]]:
+    """By site, its newest harvest that ended well, and its newest one that failed as a whole.
+
+    Each status of a site is one look into an index. A list of statuses would lead SQLite past the index.
+    """
+    row, sites, statuses = HarvestSiteRun, harvested_sites(session), (*HARVESTED, *NOT_HARVESTED)
+    its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.value, IS_REAL, IS_FULL)
+    newest = its_own.order_by(row.site_run_id.desc()).limit(1).correlate(sites)
+    of_each = (newest.where(row.status == status).scalar_subquery() for status in statuses)
+    good: dict[int, int] = {}
+    bad: dict[int, int] = {}
+    for site, *numbers in session.execute(select(sites.c.value, *of_each)):
+        for status, number in zip(statuses, numbers, strict=True):
+            if number is not None:
+                ended_so = good if status in HARVESTED else bad
+                ended_so[site] = max(number, ended_so.get(site, 0))
+    return good, bad
 
 
 def _first_after(session: Session, site_run_ids: Sequence[int]) -> dict[int, int]:

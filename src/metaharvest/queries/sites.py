@@ -230,7 +230,9 @@ def _registered(
     newest = newest_site_runs(session, site_ids)
     of_site_runs = trends(session, list(newest.values()), number)
     trend_of = {site_id: of_site_runs[site_run_id] for site_id, site_run_id in newest.items()}
-    last_of = last_real_harvests(session, numbers)
+    rehearsed = [site_id for site_id, trend in trend_of.items() if trend and trend[-1].rehearsal]
+    last_of = {site_id: trend[-1] for site_id, trend in trend_of.items() if trend and not trend[-1].rehearsal}
+    last_of |= last_real_harvests(session, rehearsed)
     broken = _rows_of(session, [site.site_id for site in sites if isinstance(site, BrokenSite)])
     found = []
     for site in sites:

@@ -7,7 +7,7 @@ from datetime import date
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
 from metaharvest.database.console_models import SiteRegistration
@@ -185,17 +185,20 @@ def _waiting(session: Session, sites: Sequence[ListedSite]) -> Iterator[Waiting]
 
 def problem_numbers(session: Session, run_id: int) -> ProblemNumbers:
     """The numbers of problems that the run found for the first time, found again, and found to be fixed."""
-    numbers = (select(func.count()).select_from(SiteProblem).where(its) for its in _groups_of(run_id))
-    return ProblemNumbers(*(session.scalar(number) or 0 for number in numbers))
+    is_open, is_new, is_fixed = _conditions_of(run_id)
+    of_open = select(func.count(), func.count(case((is_new, 1)))).select_from(SiteProblem).where(is_open)
+    number, new = session.execute(of_open).one()
+    fixed = session.scalar(select(func.count()).select_from(SiteProblem).where(is_fixed)) or 0
+    return ProblemNumbers(new, number - new, fixed)
 
 
-def _groups_of(run_id: int) -> tuple[ColumnElement[bool], ...]:
-    """The conditions of the problems that need attention and are new, still open, or fixed after this run."""
+def _conditions_of(run_id: int) -> tuple[ColumnElement[bool], ColumnElement[bool], ColumnElement[bool]]:
+    """The conditions of the problems that need attention and are open; of the new ones; of those that are fixed."""
     problem = SiteProblem
     site_runs = select(HarvestSiteRun.site_run_id).where(HarvestSiteRun.run_id == run_id)
     is_open = problem.needs_attention.is_(True) & (problem.state == OPEN) & IS_OF_REGISTERED_SITE
-    fixed = problem.needs_attention.is_(True) & _IS_FIXED & problem.ended_site_run.in_(site_runs)
-    return is_open & problem.first_site_run.in_(site_runs), is_open & problem.first_site_run.not_in(site_runs), fixed
+    is_fixed = problem.needs_attention.is_(True) & _IS_FIXED & problem.ended_site_run.in_(site_runs)
+    return is_open, problem.first_site_run.in_(site_runs), is_fixed
 
 
 def registrations_waiting(session: Session) -> dict[str, int]:
@@ -233,4 +236,5 @@ def problem_groups(session: Session, run_id: int, limit: int) -> ProblemGroups:
         rows = session.execute(largest.where(its))
         return tuple(ProblemGroup(names.get(row[0]) or f"site {row[0]}", row[1], row[2], row[3]) for row in rows)
 
-    return ProblemGroups(*map(groups, _groups_of(run_id)))
+    is_open, is_new, is_fixed = _conditions_of(run_id)
+    return ProblemGroups(groups(is_open & is_new), groups(is_open & ~is_new), groups(is_fixed))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, ScalarSelect, and_, func, select
+from sqlalchemy import ColumnElement, FromClause, Row, ScalarSelect, and_, func, select
 from sqlalchemy.orm import Session, aliased
 
 from metaharvest.database.models import IS_FULL, IS_REAL, Base, HarvestRun, HarvestSiteRun
@@ -103,11 +103,16 @@ def trends(session: Session, site_run_ids: Sequence[int], number: int = HARVESTS
     return {each: tuple(of_one) for each, of_one in found.items()}
 
 
+def harvested_sites(session: Session) -> FromClause:
+    """The numbers of all sites with a site run, as a table with the column `value`."""
+    return distinct_values(session, _SITE_RUNS.c.site_schedule_id).subquery("harvested")
+
+
 def newest_site_runs(
     session: Session, site_ids: Collection[int] | None = None, *conditions: ColumnElement[bool]
 ) -> dict[int, int]:
     """By site, the number of its newest site run for which the conditions are true, of these sites or of all."""
-    row, sites = HarvestSiteRun, distinct_values(session, _SITE_RUNS.c.site_schedule_id).subquery("harvested")
+    row, sites = HarvestSiteRun, harvested_sites(session)
     its_own = select(row.site_run_id).where(row.site_schedule_id == sites.c.value, *conditions)
     newest = its_own.order_by(row.site_run_id.desc()).limit(1).correlate(sites).scalar_subquery()
     query = select(sites.c.value, newest)
