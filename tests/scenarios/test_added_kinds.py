@@ -71,6 +71,48 @@ class Shelf:
         return Action.UPDATE if known else Action.INSERT
 """
 
+LEDGE = """\
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from metaharvest.targets.base import Standing
+from metaharvest.targets.nothing import NoTarget
+
+
+@dataclass
+class Session:
+    sessions: list
+    writes_in_journal = True
+    keeps = True
+
+    def holdings(self, document_ids):
+        return {}
+
+    used_up = holdings
+
+    def kept(self, site_id):
+        return 0
+
+    def upload(self, uploads, session):
+        from metaharvest.model import Action
+
+        return [Action.INSERT for _ in uploads]
+
+
+@dataclass
+class Ledge(NoTarget):
+    settings: object
+    engine: object
+    sessions: list = field(default_factory=list)
+
+    @contextmanager
+    def session(self, site):
+        yield Session(self.sessions)
+
+    def check(self, site):
+        yield Standing("ok", "Documents go onto the ledge.")
+"""
+
 NUMBERED = '''\
 from math import inf
 
@@ -110,6 +152,19 @@ def test_a_target_that_is_installed_gets_the_documents(
     assert harvester.held() == {}
     assert harvester.run("2026-11-21")["sites"][0]["unchanged"] == 3
     assert "the shelf" in text_of(harvester.mails()[0])
+
+
+def test_a_target_that_is_installed_needs_no_hash(
+    harvester: Harvester, server: HttpServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dataclass that is not frozen has none."""
+    monkeypatch.syspath_prepend(install(tmp_path, "added_ledges", LEDGE, metaharvest_targets="ledge = Ledge"))
+    set_target(harvester, "ledge")
+    harvester.add_site("site", publish(server, "a.1.1", "a.2.1"))
+    checks = json.loads(harvester("doctor", "--json").out)["checks"]
+    assert [check["message"] for check in checks if check["check"] == "target"] == ["Documents go onto the ledge."]
+    run = harvester.run("2026-11-20")
+    assert (run["status"], run["sites"][0]["inserted"]) == ("succeeded", 2)
 
 
 def test_a_target_that_is_installed_is_what_the_other_commands_speak_of(

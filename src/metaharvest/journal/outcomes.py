@@ -15,7 +15,6 @@ from sqlalchemy import exc
 from sqlalchemy.orm import Session
 
 from metaharvest.config.secret_references import masked
-from metaharvest.database.batches import grouped
 from metaharvest.errors import TargetError
 from metaharvest.journal.log_rows import Stamp, outcome_rows, whose, write_log
 from metaharvest.journal.totals import Phases
@@ -127,9 +126,10 @@ def _write_all(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -
         if entry.deleting is not None:
             ours = entry.site_run.site.site_id, stamp.now, entry.site_run.same_origin.others
             entry.deleting.delete(Deletion(entry.outcome.document, *ours), session)
-    restamping = grouped((each.restamping, each.outcome.document) for each in entries if each.restamping is not None)
-    for target, documents in restamping.items():
-        target.restamp(documents, session)
+    # By identity: a target of another distribution may have no hash.
+    restamping = {id(target): target for entry in entries if (target := entry.restamping) is not None}
+    for target in restamping.values():
+        target.restamp([entry.outcome.document for entry in entries if entry.restamping is target], session)
     about = {id(entry.site_run): whose(entry.site_run) for entry in entries}
     write_log(
         session,
@@ -169,14 +169,16 @@ def is_lost(error: Exception) -> bool:
 
 def _stored(session: Session, entries: Sequence[OutcomeNote], stamp: Stamp) -> list[Outcome]:
     """The outcomes, after what was fetched has been put into the target: inserted or updated, as it turned out."""
-    uploads: dict[TransactionalTarget, list[Upload]] = {}
+    targets: dict[int, TransactionalTarget] = {}
+    uploads: dict[int, list[Upload]] = {}
     for entry in entries:
         if entry.storing:
             ours = entry.site_run.site.site_id, stamp.now, entry.site_run.same_origin.others
             upload = Upload(entry.storing.fetched, *ours, title=entry.outcome.title)
-            uploads.setdefault(entry.storing.target, []).append(upload)
-    actions = {target: iter(target.upload(each, session)) for target, each in uploads.items()}
-    kinds = (_KINDS[next(actions[each.storing.target])] if each.storing else each.outcome.kind for each in entries)
+            targets[id(entry.storing.target)] = entry.storing.target
+            uploads.setdefault(id(entry.storing.target), []).append(upload)
+    actions = {key: iter(target.upload(uploads[key], session)) for key, target in targets.items()}
+    kinds = (_KINDS[next(actions[id(each.storing.target)])] if each.storing else each.outcome.kind for each in entries)
     return [
         entry.outcome if entry.outcome.kind is kind else replace(entry.outcome, kind=kind)
         for entry, kind in zip(entries, kinds, strict=True)
@@ -233,8 +235,10 @@ def _write_ledger(session: Session, entries: Sequence[OutcomeNote], outcomes: Se
     new: list[Columns] = []
     changed: list[Columns] = []
     for entry, outcome in zip(entries, outcomes, strict=True):
-        is_further = outcome.kind is OutcomeKind.DUPLICATE
-        if is_further or (values := entry_values(entry.known, outcome, stamp.today)) is None:
+        if outcome.kind is OutcomeKind.DUPLICATE:
+            continue
+        values = entry_values(entry.known, outcome, stamp.today)
+        if values is None:
             continue
         if entry.known is not None:
             changed.append({"harvest_document_id": entry.known.entry_id, **values})

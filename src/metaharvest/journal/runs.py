@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import ColumnElement, exists, func, or_, select, update
 from sqlalchemy.orm import Session
@@ -164,8 +164,13 @@ def report_run(session: Session, context: ReportContext, stamp: Stamp, is_stoppe
     session.flush()
     context = replace(context, run_status=run_status(session, stamp.run_id, is_whole=True, is_stopped=is_stopped))
     is_made = _report(session, stamp.run_id, context, stamp)
-    is_digest_made = _queued(session, stamp.run_id, stamp, lambda made: made.digest(session, stamp.run_id, context))
-    return is_made and is_digest_made
+
+    def due() -> Report | None:
+        from metaharvest.reports.compose import digest
+
+        return digest(session, stamp.run_id, context)
+
+    return _queued(session, stamp.run_id, stamp, due) and is_made
 
 
 def run_status(session: Session, run_id: int, is_whole: bool, is_stopped: bool) -> RunStatus:
@@ -259,24 +264,22 @@ def _close_dead(session: Session, run: HarvestRun) -> str:
 def _report(session: Session, run_id: int, context: ReportContext, stamp: Stamp) -> bool:
     """Queue the composite report of a run, if the administrators want it; False if it could not be made."""
 
-    def wanted(made: Any) -> Report | None:
-        report: Report = made.admin_report(session, run_id, context)
+    def wanted() -> Report | None:
+        from metaharvest.reports.compose import admin_report
+
+        report = admin_report(session, run_id, context)
         return None if context.settings.reports.admin_notify == "attention" and report.tone == "good" else report
 
     return _queued(session, run_id, stamp, wanted)
 
 
-def _queued(session: Session, run_id: int, stamp: Stamp, make: Callable[[Any], Report | None]) -> bool:
-    """Queue the report that `make` makes with the module reports.compose, unless it is there already.
-
-    False if it could not be made, which is logged.
-    """
+def _queued(session: Session, run_id: int, stamp: Stamp, make: Callable[[], Report | None]) -> bool:
+    """Queue the report that is made, unless it is there already; False if it could not be made, which is logged."""
     try:
         from metaharvest.mail.outbox import queue
-        from metaharvest.reports import compose
 
         with session.begin_nested():
-            report = make(compose)
+            report = make()
             if report and queue(session, report, run_id, None, stamp.now) is not None:
                 write_log(session, [(report_queued(report), NO_SITE)], stamp)
         return True

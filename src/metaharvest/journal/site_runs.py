@@ -114,10 +114,13 @@ def open_all(session: Session, openings: Sequence[Opening], stamp: Stamp) -> lis
         ids = insert_numbered(session.connection(), _SITE_RUNS, rows, {**same, **totals.Totals({}, 0).columns(0)})
         numbers |= {opening.site.site_id: key for key, opening in zip(ids, new, strict=True)}
     known = _known_lists(session, openings)
-    return [
-        SiteRun(numbers[key], each.site, each.kind, each.original_columns, key in left, *known.get(key, (None, 0)))
-        for key, each in ((each.site.site_id, each) for each in openings)
-    ]
+    site_runs = []
+    for each in openings:
+        site_id = each.site.site_id
+        known_list, documents = known.get(site_id, (None, 0))
+        columns, is_resumed = each.original_columns, site_id in left
+        site_runs.append(SiteRun(numbers[site_id], each.site, each.kind, columns, is_resumed, known_list, documents))
+    return site_runs
 
 
 def forget_rehearsed(session: Session, sites: Iterable[Site]) -> None:

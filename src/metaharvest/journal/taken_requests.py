@@ -129,8 +129,8 @@ def _with_failing_documents(session: Session, asked: Collection[HarvestRequest],
 
 def _log(session: Session, rows: Collection[tuple[str, HarvestRequest]], stamp: Stamp) -> None:
     if rows:
-        of_sites = ((message, Whose(each.site_schedule_id, None)) for message, each in rows)
-        write_log(session, [(LogRow("RequestTaken", message), whose) for message, whose in of_sites], stamp)
+        taken = [(LogRow("RequestTaken", message), Whose(each.site_schedule_id, None)) for message, each in rows]
+        write_log(session, taken, stamp)
 
 
 def _refusal(request: HarvestRequest, why: str) -> str:

@@ -48,13 +48,16 @@ def check_target(name: str, find: Callable[[], Target], site: Site | None) -> It
 
 
 class _Asked:
-    """The targets that were asked: the answer of each without a site, and the ones that did not answer in time."""
+    """The targets that were asked: the answer of each without a site, and the ones that did not answer in time.
+
+    Each is known by its `id`: a target of another distribution may have no hash.
+    """
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self._said = defaultdict[Target, set[Standing]](set)
-        self._indifferent = Counter[Target]()
-        self._done: set[Target] = set()
+        self._said = defaultdict[int, set[Standing]](set)
+        self._indifferent = Counter[int]()
+        self._done: set[int] = set()
 
     def checks(self, name: str, find: Callable[[], Target], site: Site | None) -> Iterator[Check]:
         """The answers of the target that `find` gives, under this name, without repeated ones."""
@@ -63,18 +66,19 @@ class _Asked:
         except SettingsError as error:
             yield from (problem(name, sentence) for sentence in error.problems)
             return
-        if target in self._done:
+        key = id(target)
+        if key in self._done:
             return
-        before, is_new = frozenset(self._said[target]), False
+        before, is_new = frozenset(self._said[key]), False
         for standing in self._standings(target, site):
             if standing not in before:
                 is_new = True
                 yield Check(name, standing.status.upper(), standing.sentence)
             if site is None or standing.status == "problem":
-                self._said[target].add(standing)
-        self._indifferent[target] += not is_new
-        if self._indifferent[target] >= _ENOUGH:
-            self._done.add(target)
+                self._said[key].add(standing)
+        self._indifferent[key] += not is_new
+        if self._indifferent[key] >= _ENOUGH:
+            self._done.add(key)
 
     def _standings(self, target: Target, site: Site | None) -> Iterator[Standing]:
         """The answer of the target, from a thread that is abandoned after the time is up."""
@@ -94,5 +98,5 @@ class _Asked:
             while (answer := answers.get(timeout=max(0.0, until - time.monotonic()))) is not None:
                 yield answer
         except Empty:
-            self._done.add(target)
+            self._done.add(id(target))
             yield Standing("problem", f"{target.describe()}: it has not answered within {self._limit:g} seconds.")
