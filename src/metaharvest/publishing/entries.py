@@ -274,11 +274,9 @@ def _content(document: SiteDocument, memory: Memory | None, listed: int | None) 
     """
     if memory is None or not memory.sha256:
         return Content.UNKNOWN
-    if document.sha256 == memory.sha256:
-        return Content.SAME
-    if memory.package_id and document.package_id == f"{document.document_id}.{listed}":
-        return Content.SAME if was_listed(read_again(document), memory) else Content.CHANGED
-    return Content.CHANGED
+    is_adapted = memory.package_id and document.package_id == f"{document.document_id}.{listed}"
+    is_same = document.sha256 == memory.sha256 or (is_adapted and was_listed(read_again(document), memory))
+    return Content.SAME if is_same else Content.CHANGED
 
 
 def was_listed(document: EmlDocument, memory: Memory) -> bool:
