@@ -314,8 +314,8 @@ def _children(error: Any) -> ElementFinding:
             # EML 2.0 has no such element here: https://github.com/NCEAS/eml/issues/199
             wrappers = ("metadata",)
         return _Unknown(rule, message, remedy, child, wrappers=wrappers)
-    before = reversed([_name(each) for each in child.itersiblings("*", preceding=True)])
-    later = next((each for each in before if _must_precede(model, name, each)), None)
+    siblings = reversed([_name(each) for each in child.itersiblings("*", preceding=True)])
+    later = next((each for each in siblings if _must_precede(model, name, each)), None)
     if later is not None:
         return _too_late(child, later, _allowed(order, parent, model))
     is_repeated = next(child.itersiblings(str(child.tag), preceding=True), None) is not None
