@@ -31,8 +31,7 @@ def begun(session: Session, site: Site) -> list[LogRow]:
     """The row with the first list of a site: it names the sites that the former site became."""
     sites = _sites(session, site)
     first = site.options.split_from or site.name
-    sets = ((each.name, each.options.oai and each.options.oai.set_spec) for each in sites[:_NAMED])
-    named = [f"'{name}' (set {one_line(set_spec or 'none', 60)})" for name, set_spec in sets]
+    named = [f"'{each.name}' (set {one_line(_set_of(each), 60)})" for each in sites[:_NAMED]]
     more = f" and {len(sites) - _NAMED:,} more" if len(sites) > _NAMED else ""
     message = (
         f"The site '{first}' had several sets, and a site has one set now. It became {len(sites):,} sites: "
@@ -94,3 +93,7 @@ def _sites(session: Session, site: Site) -> list[Site]:
     of_split = site.options.split_from
     found = [each for each in read_sites(session) if isinstance(each, Site) and each.options.split_from == of_split]
     return sorted(found, key=lambda each: (each.name != of_split, each.site_id))
+
+
+def _set_of(site: Site) -> str:
+    return (site.options.oai.set_spec if site.options.oai else None) or "none"

@@ -70,8 +70,9 @@ def _by_the_log(session: Session, document_id: str) -> tuple[date, int | None] |
         .limit(1)
     )
     row = session.execute(newest).first()
-    is_deletion = row is not None and row[3] == document_id and row[0] == OutcomeKind.DELETED.value
-    return (row[1], row[2]) if row is not None and is_deletion else None
+    if row is None or row[3] != document_id or row[0] != OutcomeKind.DELETED.value:
+        return None
+    return row[1], row[2]
 
 
 @frozen

@@ -462,13 +462,13 @@ def _sentence(held: int | None, row: ListingSite | None, findings: Sequence[Stor
         return f"{begins}: the harvests of {site} are rehearsals. They found no error in {listed}."
     if row.outcome in GOOD:
         return f"{begins}, as {site} lists it."
-    why = {
-        OutcomeKind.FILTERED.value: f"The site {row.site} lists {listed}, which is left out.{_reason(findings)}",
-        OutcomeKind.STALE.value: f"The list of {site} is older: it names {listed}.",
-        OutcomeKind.DELETED.value: f"The site {row.site} says that it was deleted there.",
-    }
-    undecided = f"The site {row.site} lists {listed}; no harvest has decided about it yet."
-    return f"{begins}. {why.get(row.outcome or '', undecided)}"
+    if row.outcome == OutcomeKind.FILTERED.value:
+        return f"{begins}. The site {row.site} lists {listed}, which is left out.{_reason(findings)}"
+    if row.outcome == OutcomeKind.STALE.value:
+        return f"{begins}. The list of {site} is older: it names {listed}."
+    if row.outcome == OutcomeKind.DELETED.value:
+        return f"{begins}. The site {row.site} says that it was deleted there."
+    return f"{begins}. The site {row.site} lists {listed}; no harvest has decided about it yet."
 
 
 def _reason(findings: Sequence[StoredFinding]) -> str:

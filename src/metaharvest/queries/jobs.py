@@ -99,7 +99,8 @@ class JobFilter:
 def jobs(session: Session, wanted: JobFilter, limit: int | None = None, after: int | None = None) -> list[JobRecord]:
     """The jobs, the newest first; the next page begins `after` the last job of this one."""
     conditions = equalities((Job.state, wanted.states), (Job.run_id, wanted.run_id))
-    conditions += [] if after is None else [Job.job_id < after]
+    if after is not None:
+        conditions.append(Job.job_id < after)
     rows = select(Job).where(*conditions).order_by(Job.job_id.desc()).limit(limit)
     return [record_of(JobRecord, row) for row in session.scalars(rows)]
 

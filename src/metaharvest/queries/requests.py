@@ -72,7 +72,8 @@ def requests(
         (HarvestRequest.kind, wanted.kinds),
         (HarvestRequest.state, wanted.states),
     )
-    conditions += [] if after is None else [HarvestRequest.request_id < after]
+    if after is not None:
+        conditions.append(HarvestRequest.request_id < after)
     rows = select(HarvestRequest).where(*conditions).order_by(HarvestRequest.request_id.desc()).limit(limit)
     return [_record(row) for row in session.scalars(rows)]
 

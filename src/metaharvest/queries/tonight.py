@@ -142,8 +142,11 @@ def sentence(state: State, run: RunSummary | None, number_waiting: int, number_b
     if state is State.WELL:
         well = f"All is well: run {run.run_id} harvested {sites} on {run.harvest_date}."
         return f"{well} {_waits(number_waiting)}." if number_waiting else well
-    parts = [f"{totals.failed:,} failed as a whole"] if totals.failed else []
-    parts += [f"{counted(totals.errors, 'document was', 'documents were')} not accepted"] if totals.errors else []
+    parts = []
+    if totals.failed:
+        parts.append(f"{totals.failed:,} failed as a whole")
+    if totals.errors:
+        parts.append(f"{counted(totals.errors, 'document was', 'documents were')} not accepted")
     if parts:
         parts[0] = f"of {sites}, {parts[0]}"
     elif run.status != RunStatus.SUCCEEDED:

@@ -196,8 +196,8 @@ def admin_view(session: Session, run: HarvestRun, context: ReportContext) -> Adm
         to_repair.pop(one_line(overdue[0].name), None)
     check = f"{todo('installation.check')} checks the settings, the database, the target and the mail."
     about_run = [Step(trouble, check) for trouble in troubles[:1]]
-    rules = [{group.rule for group in failure.groups} for failure in failures]
-    if len(failures) > 1 and all(map(_UNREACHABLE.intersection, rules)) and all(map(_got_nothing, site_runs)):
+    are_unreachable = all(any(group.rule in _UNREACHABLE for group in failure.groups) for failure in failures)
+    if len(failures) > 1 and are_unreachable and all(map(_got_nothing, site_runs)):
         about_run.append(_OWN_NETWORK)
     failing, more_failing = failing_sites(session, run.harvest_date, limit)
     status = context.run_status or RunStatus(run.status)

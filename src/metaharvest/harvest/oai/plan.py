@@ -388,7 +388,7 @@ def _bring_in(case: _Case, page: PageContext, plan: PagePlan) -> None:
     """Bring a record in as the next revision; refuse it if a site of another origin owns the document."""
     record, last, (document, entry) = case.record, case.last_revision, _next_version(case, page)
     if case.owner is not None:
-        finding = replace(other_site_owns(document, case.owner), docid="")
+        finding = replace(other_site_owns(document, case.owner, is_record=True), docid="")
         plan.ended.append((Outcome(document, OutcomeKind.UPLOAD_ERROR, last, (finding,)), entry))
     elif record.content is None:
         kind = OutcomeKind.ACCESS_ERROR if record.is_away else OutcomeKind.INVALID
