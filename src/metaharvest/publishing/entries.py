@@ -88,8 +88,13 @@ class ListChange:
     writes: bool = False
 
 
-Rewrite = tuple[SiteDocument, Path, str]
-"""A document, its file, and the docid to write into its packageId."""
+@frozen
+class Rewrite:
+    """A docid to write into the packageId of a document, in the file at `path`."""
+
+    document: SiteDocument
+    path: Path
+    docid: str
 
 
 class NewEntries:
@@ -180,7 +185,7 @@ class NewEntries:
             except NotReplaceable as error:
                 self.findings.append(problems.not_written(document, listed.docid, str(error)))
             else:
-                self.rewrites.append((document, document.path, listed.docid))
+                self.rewrites.append(Rewrite(document, document.path, listed.docid))
                 return memory_of(listed, hashlib.sha256(content).hexdigest(), listed.docid)
         self.findings.append(problems.behind(document, listed.docid))
         return memory
@@ -242,7 +247,7 @@ class NewEntries:
         change: Change,
         document: SiteDocument | None = None,
     ) -> None:
-        writes = bool(self.rewrites) and self.rewrites[-1][0] is document
+        writes = bool(self.rewrites) and self.rewrites[-1].document is document
         was = self._entry(number).document.revision if number is not None else None
         self.changes.append(ListChange(listed, change, was, document.file if document else "", writes))
         self._docids.add(listed.docid)

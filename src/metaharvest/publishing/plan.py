@@ -75,10 +75,11 @@ def carry_out(plan: ListPlan) -> Built:
     require_untouched(plan.stored)
     not_written: dict[str, SiteDocument] = {}
     findings: list[FileFinding] = []
-    for document, path, docid in plan.rewrites:
+    for rewrite in plan.rewrites:
+        document, docid = rewrite.document, rewrite.docid
+        new = read_again(document).with_package_id(docid)
         try:
-            new = read_again(document).with_package_id(docid)
-            replace_file(Path(os.path.realpath(path)), new, keeps_mode=True)
+            replace_file(Path(os.path.realpath(rewrite.path)), new, keeps_mode=True)
         except OSError as error:
             not_written[docid] = document
             findings.append(problems.not_written(document, docid, error.strerror or str(error)))
