@@ -27,6 +27,7 @@ from metaharvest.model import (
     Withdrawal,
 )
 from metaharvest.sources.base import ListedRecord
+from metaharvest.targets.base import RECORD_OF_ANOTHER_SITE
 
 OWN, SIBLING, STRANGER = 1, 2, 3
 NAMES = {OWN: "own", SIBLING: "sibling", STRANGER: "stranger"}
@@ -166,6 +167,12 @@ def test_a_document_of_a_site_of_another_origin_is_refused() -> None:
     [(outcome, _)] = plan.ended
     assert (outcome.kind, outcome.findings[0].rule) == (OutcomeKind.UPLOAD_ERROR, "target.other-site")
     assert "'stranger'" in outcome.findings[0].message
+
+
+def test_a_record_without_an_origin_is_refused_in_the_words_for_records() -> None:
+    plan = planned(ListedRecord(ListedDocument("r", 0, "t", "u"), b"<dc/>"), holding=held(STRANGER))
+    [(outcome, _)] = plan.ended
+    assert outcome.findings[0].remedy == RECORD_OF_ANOTHER_SITE
 
 
 def test_what_belonged_to_a_site_that_is_registered_no_longer_is_free() -> None:
