@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from sqlalchemy.orm import Session
 
+from metaharvest.errors import MetaharvestError
 from metaharvest.model import Finding, OutcomeKind
 from metaharvest.queries.changes import Changes, changed_sites, changes
 from support.journal_rows import NOW, TODAY, JournalRows, new_database
@@ -38,3 +40,11 @@ def test_a_failing_document_that_leaves_the_list_after_a_retry_of_another_one_is
         whole = changes(session, retried.run_id, last.run_id)
         assert _documents(found) == _documents(whole) == [("alder", "fixed", "a.2")]
         assert site_ids == [registered["alder"].site_schedule_id]
+
+
+def test_a_run_that_is_not_there_is_reported_before_a_log_that_was_deleted() -> None:
+    with Session(new_database()) as session:
+        run = JournalRows(session).run()
+
+        with pytest.raises(MetaharvestError, match=f"There is no run {run.run_id + 1}"):
+            changes(session, run.run_id, run.run_id + 1)

@@ -174,20 +174,26 @@ def _ends_of(session: Session, first: int, second: int) -> tuple[ComparedRun, Co
     """The two runs. Raises MetaharvestError."""
     if first >= second:
         raise MetaharvestError(f"Name the earlier run first: the run {second} is not later than the run {first}.")
-    return _compared(session, first), _compared(session, second)
+    before, after = _compared(session, first), _compared(session, second)
+    for run_id in (first, second):
+        _require_log(session, run_id)
+    return before, after
 
 
 def _compared(session: Session, run_id: int) -> ComparedRun:
-    """Raises MetaharvestError if there is no such run, or if its log was deleted."""
     run = row_of(session, HarvestRun, run_id)
     if run is None:
         raise no_such_run(run_id)
+    return ComparedRun(run.run_id, run.harvest_date, run.status)
+
+
+def _require_log(session: Session, run_id: int) -> None:
+    """Raises MetaharvestError if the log of this run was deleted."""
     if session.scalar(select(HarvestLog.run_id).where(HarvestLog.run_id == run_id).limit(1)) is None:
         raise MetaharvestError(
             f"The log of the run {run_id} has been deleted ([harvester] log_period_days), so what it did to each "
             f"document is not known any more; {todo('runs.show', run_id=run_id)} has its totals."
         )
-    return ComparedRun(run.run_id, run.harvest_date, run.status)
 
 
 def _totals(documents: Sequence[ChangedDocument]) -> ChangeTotals:
