@@ -58,13 +58,23 @@ class Change(StrEnum):
     """A second entry of a docid: only one entry stays."""
 
 
+def revision_of_new(own: int | None, known: int | None, content: Content) -> int:
+    """The revision of a document that the list does not have.
+
+    `own` is the revision in its packageId, or file name, if there is one. `known` is the highest one that the list ever
+    had of it, if any; `content` is compared with that.
+    """
+    if known is None:
+        return 1 if own is None else own
+    return max(own or 0, known if content is Content.SAME else known + 1)
+
+
 def revision_of_listed(
     own: int | None, known: int, content: Content, listed: int, remembered: int
 ) -> tuple[int, Change]:
     """The revision of a document with the listed revision `listed`; `remembered` is the revision of its known content.
 
-    They differ if a person has raised the revision in the list. `own` is the revision in its packageId, or file name,
-    if there is one; `known` is the highest one that the list ever had of it.
+    They differ if a person has raised the revision in the list. `own` and `known` are as in `revision_of_new`.
     """
     if own is not None and own > listed:
         # A formerly listed revision may have had other content.
@@ -152,9 +162,7 @@ class NewEntries:
         known = self.known_revision(document.document_id)
         if number is None or known is None:
             content = _content(document, self._last.former.get(document.document_id), known)
-            revision, change = 1 if document.revision is None else document.revision, Change.ADDED
-            if known is not None:
-                revision = max(document.revision or 0, known if content is Content.SAME else known + 1)
+            revision, change = revision_of_new(document.revision, known, content), Change.ADDED
         else:
             before, memory = self._entry(number).document, self._entry(number).memory
             content = _content(document, memory, before.revision)

@@ -21,6 +21,7 @@ from metaharvest.fetch.client import Fetcher
 from metaharvest.fetch.health import server_of
 from metaharvest.harvest.limits import CheckLimits, RunLimits
 from metaharvest.model import ListedDocument, ListVersion, Site
+from metaharvest.model.values import frozen
 from metaharvest.rehearsal.check import GivenRun, GivenSite
 from metaharvest.rehearsal.dry_run import rehearsal
 from metaharvest.rehearsal.input.arguments import Arguments, GivenUrl
@@ -72,12 +73,19 @@ def bounded(settings: Settings) -> Settings:
     )
 
 
+@frozen
+class Trial:
+    """A prepared rehearsal; `left_out` has the number of documents that it does not fetch, once it has run."""
+
+    given: GivenRun
+    left_out: list[int]
+
+
 @contextmanager
-def prepared(settings: Settings, columns: Mapping[str, object]) -> Iterator[tuple[GivenRun, list[int]]]:
+def prepared(settings: Settings, columns: Mapping[str, object]) -> Iterator[Trial]:
     """Prepare the rehearsal of one source as a site with these columns. Raises ScheduleError for a wrong column.
 
-    The list has the number of documents that it does not fetch, once it has run. A document in the place of a list is
-    accepted: the result says so.
+    A document in the place of a list is accepted: the result says so.
     """
     with rehearsal(bounded(settings), None, None) as scratch:
         with writers(scratch.engine).begin() as session:
@@ -91,7 +99,7 @@ def prepared(settings: Settings, columns: Mapping[str, object]) -> Iterator[tupl
             return _FirstDocuments(given, site, fetcher, copies, left_out)
 
         sites = (GivenSite(site.name, given),)
-        yield GivenRun(scratch, sites, Arguments((given,)), copies, source), left_out
+        yield Trial(GivenRun(scratch, sites, Arguments((given,)), copies, source), left_out)
 
 
 def contacts_in(files: Iterable[Path]) -> tuple[str, ...]:

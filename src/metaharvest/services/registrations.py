@@ -118,7 +118,7 @@ def ask(harvester: Harvester, question: Question, base_url: str = "") -> Asked:
             repository = sites.ask_repository(inner, planned)
         if repository.identity is None:
             return Asked(trials.unreadable(repository.problems, url.url), repository=repository)
-    report, _ = trials.try_source(harvester, columns)
+    report = trials.try_source(harvester, columns).report
     if not report.is_readable or report.is_document:
         return Asked(report, repository=repository)
     contacts = report.contacts if repository is None else repository.contacts[:5]
@@ -418,7 +418,7 @@ def rehearse(harvester: Harvester, registration_id: int) -> TrialReport:
     """The rehearsal of the source of a request as it is now. Raises RequestError, ScheduleError."""
     found = find(harvester, registration_id)
     question = record_of(Question, found, prefix=found.prefix or "", set_spec=found.set_spec or "")
-    return trials.try_source(harvester, _columns(question))[0]
+    return trials.try_source(harvester, _columns(question)).report
 
 
 def effect(harvester: Harvester, found: Registration) -> tuple[str, ...]:

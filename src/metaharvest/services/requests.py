@@ -6,7 +6,7 @@ the same request. Each function takes the person from `Harvester.actor`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -135,47 +135,59 @@ def is_harvest_waiting(harvester: Harvester) -> bool:
 
 def waits_for(harvester: Harvester, session: Session, request: RequestRecord) -> str:
     """A sentence: what a request waits for, or how it ended."""
-    return _sentences(harvester, session)(request)
+    return _sentence(request, _situation(harvester, session))
 
 
 def open_requests(harvester: Harvester) -> list[Asked]:
     """The open requests, the newest first, each with what it waits for."""
     with harvester.reading() as session:
-        sentence_of = _sentences(harvester, session)
-        return [Asked(each, False, sentence_of(each)) for each in stored_open_requests(session)]
+        situation = _situation(harvester, session)
+        return [Asked(each, False, _sentence(each, situation)) for each in stored_open_requests(session)]
 
 
-def _sentences(harvester: Harvester, session: Session) -> Callable[[RequestRecord], str]:
-    """The function that says what a request waits for, in the present situation."""
+@frozen
+class _Situation:
+    """The run under way that still writes, and the moment of the next run, in words.
+
+    `has_daemon`: the daemon is there. `has_workers`: workers do the runs of this installation.
+    """
+
+    running: int | None
+    has_daemon: bool
+    has_workers: bool
+    next_run: str
+
+
+def _situation(harvester: Harvester, session: Session) -> _Situation:
     now = harvester.now()
-    running, next_run = writing_run_id(session, now), upcoming_run(session, now, harvester.today()).when
+    coming = upcoming_run(session, now, harvester.today())
     has_daemon, has_workers = daemon(session, now) is not None, bool(harvester.settings.workers.broker)
+    return _Situation(writing_run_id(session, now), has_daemon, has_workers, coming.when)
 
-    def sentence(request: RequestRecord) -> str:
-        run = f"Run {request.run_id}"
-        if not request.is_open:
-            return request.sentence or f"It is {request.state}."
-        if request.state == RequestState.TAKEN:
-            return f"{run} has taken it."
-        if request.kind == RequestKind.SKIP:
-            return f"It is left out {next_run}."
-        if request.kind == RequestKind.STOP and running is not None:
-            return f"{run} takes it within seconds."
-        if request.kind == RequestKind.STOP and has_workers:
-            return "The coordinator takes it within a minute."
-        if request.kind == RequestKind.STOP:
-            return f"{run} has not written for 2 minutes: its process may have ended. The next run goes on."
-        if has_daemon:
-            return (
-                f"The daemon takes it {'within seconds' if running is None else f'as soon as run {running} has ended'}."
-            )
-        if has_workers:
-            return "Workers take it within a minute, or at the end of a slice of this site that is under way."
-        if running is None:
-            return f"It waits for the next run, or for {todo('runs.requested')}: the daemon does not run."
-        return f"It waits for the run after run {running}, or for {todo('runs.requested')}."
 
-    return sentence
+def _sentence(request: RequestRecord, situation: _Situation) -> str:
+    if not request.is_open:
+        return request.sentence or f"It is {request.state}."
+    if request.state == RequestState.TAKEN:
+        return f"Run {request.run_id} has taken it."
+    if request.kind == RequestKind.STOP and situation.running is None and situation.has_workers:
+        return "The coordinator takes it within a minute."
+    if request.kind == RequestKind.STOP and situation.running is None:
+        return f"Run {request.run_id} has not written for 2 minutes: its process may have ended. The next run goes on."
+    if request.kind == RequestKind.STOP:
+        return f"Run {request.run_id} takes it within seconds."
+    if request.kind == RequestKind.SKIP:
+        return f"It is left out {situation.next_run}."
+    if situation.has_daemon and situation.running is None:
+        return "The daemon takes it within seconds."
+    if situation.has_daemon:
+        return f"The daemon takes it as soon as run {situation.running} has ended."
+    if situation.has_workers:
+        return "Workers take it within a minute, or at the end of a slice of this site that is under way."
+    start = todo("runs.requested")
+    if situation.running is not None:
+        return f"It waits for the run after run {situation.running}, or for {start}."
+    return f"It waits for the next run, or for {start}: the daemon does not run."
 
 
 def note_daemon(harvester: Harvester, host: str, pid: int, next_run: datetime | None, zone: str) -> None:

@@ -101,7 +101,7 @@ def _described(url: str, found: Inspection) -> SourcePreview:
 
 
 def _list(harvester: Harvester, url: str) -> SourcePreview:
-    report, _ = trials.try_source(harvester, {"name": "asked", "documentlisturl": url})
+    report = trials.try_source(harvester, {"name": "asked", "documentlisturl": url}).report
     problems = () if report.is_readable else ("The list cannot be read.",)
     if report.is_document:
         problems = ("This is a document, not a harvest list. Give the address of the list that names it.",)

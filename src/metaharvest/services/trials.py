@@ -139,20 +139,26 @@ def _waited() -> bool:
         _queue.release()
 
 
-def try_source(harvester: Harvester, columns: Mapping[str, object]) -> tuple[TrialReport, bytes]:
-    """Rehearse the harvest of a source as a site with these columns. Raises RequestError, ScheduleError.
+@frozen
+class Tried:
+    """The report of a rehearsal; `content` is the document if it was one document without a list."""
 
-    The bytes are the document, if it was one document without a list; otherwise empty.
-    """
-    with place(), trial.prepared(harvester.settings, columns) as (given, left_out):
+    report: TrialReport
+    content: bytes = b""
+
+
+def try_source(harvester: Harvester, columns: Mapping[str, object]) -> Tried:
+    """Rehearse the harvest of a source as a site with these columns. Raises RequestError, ScheduleError."""
+    with place(), trial.prepared(harvester.settings, columns) as prepared:
+        given = prepared.given
         report = _rehearsed(harvester, given)
-        made = trial_report(report)
+        made, left_out = trial_report(report), prepared.left_out[0]
         files = [given.copies.file_of(document.url) for part in report.parts for document in part.documents]
         there = [path for path in files if path is not None and path.exists()]
-        note = f"{counted(left_out[0], 'more document')} of the list would be harvested, and not checked here."
-        sentences = (*made.sentences, *([note] if left_out[0] else []))
+        note = f"{counted(left_out, 'more document')} of the list would be harvested, and not checked here."
+        sentences = (*made.sentences, *([note] if left_out else []))
         made = replace(made, contacts=trial.contacts_in(there), sentences=sentences)
-        return made, there[0].read_bytes() if made.is_document and there else b""
+        return Tried(made, there[0].read_bytes() if made.is_document and there else b"")
 
 
 def try_file(harvester: Harvester, path: Path) -> TrialReport:
@@ -260,11 +266,11 @@ def check_text(harvester: Harvester, text: str) -> FileReport:
 def check_url(harvester: Harvester, url: str) -> FileReport:
     """The report about a list or a document on the web. Raises RequestError."""
     address = policy.checked_url(url)
-    report, content = try_source(harvester, {"name": "checked", "documentlisturl": address.url})
-    if not content or len(content) > MOST_BYTES:
-        return FileReport(address.url, _in_words(report))
+    tried = try_source(harvester, {"name": "checked", "documentlisturl": address.url})
+    if not tried.content or len(tried.content) > MOST_BYTES:
+        return FileReport(address.url, _in_words(tried.report))
     with place():
-        return replace(_with_corrections(harvester, content, address.url, report), name=address.url)
+        return replace(_with_corrections(harvester, tried.content, address.url, tried.report), name=address.url)
 
 
 def _with_corrections(harvester: Harvester, content: bytes, name: str, report: TrialReport) -> FileReport:

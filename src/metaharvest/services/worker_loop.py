@@ -316,13 +316,16 @@ class WorkerLoop:
         `suspect_first`: a job with which workers have died comes first, and alone. Then this worker has no other job,
         but some may still end.
         """
+        if room <= 0:
+            return []
         name, kinds, held = self._process.name, JOBS.names(), self._held.numbers()
-        for _ in range(_CLAIM_TRIES if room > 0 else 0):
+        for _ in range(_CLAIM_TRIES):
             try:
                 with self._harvester.writing() as session:
                     found = claims.claim_suspect(session, name, kinds, held) if suspect_first else []
-                    share = 0 if found else min(room, workers.share(session, len(held)))
-                    found = found or claims.claim(session, name, kinds, share, held)
+                    if not found:
+                        share = min(room, workers.share(session, len(held)))
+                        found = claims.claim(session, name, kinds, share, held)
                     workers.note_steps(session, [(each, Step.STARTED, "") for each in found], self._harvester.now())
             except DatabaseError as error:
                 # Another worker took a job of the same host at this moment.
