@@ -369,6 +369,15 @@ def test_a_package_id_changed_in_another_way_is_a_change(site: SiteFolder) -> No
     assert changes(site.built())["alder.2.6"] == "raised"
 
 
+def test_a_list_that_is_a_link_to_itself_is_reported(site: SiteFolder) -> None:
+    site.list_file.unlink(missing_ok=True)
+    site.list_file.symlink_to(site.list_file.name)
+    refused = said("list", "build", str(site.path), "--base-url", BASE, "-o", str(site.list_file))
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.endswith("cannot be read: Too many levels of symbolic links.\n")
+    assert "Traceback" not in refused.err
+
+
 def test_files_keep_their_permissions_and_links_stay_links(site: SiteFolder) -> None:
     real = site.put(".store/soil.xml", "alder.3.1")
     link = site.path / "soil.xml"

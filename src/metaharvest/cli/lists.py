@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -193,7 +194,7 @@ def build(
 
 def _published(request: BuildRequest) -> str:
     """The URL of the list on the web, if it is in the folder; else its file."""
-    folder, output = request.folder.resolve(), request.output.resolve()
+    folder, output = (Path(os.path.realpath(each)) for each in (request.folder, request.output))
     if not output.is_relative_to(folder):
         return shlex.quote(str(request.output))
     return shlex.quote(request.base.url_of(output.relative_to(folder).as_posix()))
