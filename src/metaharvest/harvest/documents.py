@@ -1,7 +1,8 @@
 """One site's documents: fetch, check, store, each to exactly one outcome.
 
-Each document has a task of its own; tasks run in parallel, the revisions of one document follow one another. Memory is
-bounded by the documents under way, and by the bytes that wait to be stored, not by the length of the list.
+Each document has a task of its own; tasks run in parallel, the revisions of one document follow one another. Records
+that need no check and go into the embedded target have none, and follow one another. Memory is bounded by the documents
+under way, and by the bytes that wait to be stored, not by the length of the list.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Progress:
     moved: int = 0
     """The number of records that came earlier in the sweep with another datestamp."""
     full_wanted: bool = False
-    """True if a person wants a full sweep, which has not begun."""
+    """True if a full sweep is wanted, and has not begun: a person asks for it, or the target lacks documents."""
 
 
 def progress_of(session: Session, site_id: int, treatment: str) -> Progress:
@@ -118,7 +118,7 @@ def _columns_of(checkpoint: Checkpoint) -> dict[str, Any]:
 class FullLists:
     """The time of a source repository's last full list, by its own clock (empty: never), and its deletedRecord.
 
-    `has_holes`: some records of the last list could not be fetched.
+    `has_holes`: the identifiers of some windows of the last list could not be listed.
     """
 
     last: str = ""
@@ -159,8 +159,8 @@ def row_to_delete(site_run: SiteRun, document: ListedDocument, entry: LedgerEntr
 def keep_progress(session: Session, site_run: SiteRun, progress: Progress, document_ids: Iterable[str]) -> None:
     """Keep the progress after the pages that named these documents. Raises NotWritten.
 
-    Their outcomes are in the same transaction, or in one before it. If the documents are missing at other sites of the
-    origin, these delete their rows.
+    Their outcomes are in the same transaction, or in one before it. If such a document is missing at another site of
+    the origin, the row of that site is deleted.
     """
     site_id, connection = site_run.site.site_id, session.connection()
     some_missing = connection.execute(_ANY_MISSING, {"site": site_id}).first() is not None

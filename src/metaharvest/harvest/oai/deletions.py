@@ -109,7 +109,7 @@ async def carry_out_deletions(harvest: SiteHarvest, not_yet: Collection[str] = (
     """Delete documents in the target, as planned. Returns the number of deletions that waited.
 
     The deletions of the documents `not_yet` go on waiting: the list broke off, and its rest may have these documents.
-    All deletions wait if the target is away, or the time is up. They also wait if the list of another site of the
+    The deletions that remain wait if the target is away, or the time is up. All wait if the list of another site of the
     origin did not come to its end: the records may have moved there.
     """
     site_run, target, ctx = harvest.site_run, harvest.target, harvest.ctx
@@ -160,7 +160,10 @@ def _outcome_without_deletion(outcome: Outcome, fate: Fate, waiting: Waiting) ->
 
 
 def _outcome_of(entry: LedgerEntry, plan: DeletionPlan) -> Outcome:
-    """The outcome if the deletion is carried out. A deferred one waits for the next harvest, or for a confirmation."""
+    """The outcome if the deletion is carried out.
+
+    If it is deferred, it waits for the next harvest, or for a confirmation.
+    """
     revision = entry.target_revision or entry.revision
     document = ListedDocument(entry.document_id, revision, entry.document_type, entry.url)
     is_to_be_confirmed = plan.too_many > 0 or (plan.confirmed > 0 and entry.is_to_be_confirmed)

@@ -54,7 +54,7 @@ class AccountedFor:
     before: Container[str] = ()
     """Document ids of the pages since the last checkpoint."""
     logged: Collection[str] = ()
-    """Document ids whose outcomes an interrupted run has logged in this site run."""
+    """Document ids whose outcomes are in the log of this site run, which was interrupted."""
 
 
 @frozen
@@ -220,7 +220,7 @@ def _plan_record(case: _Case, page: PageContext, plan: PagePlan) -> None:
         return
     was_listed = known.sweep_id == page.seen.sweep_id or case.document_id in page.seen.before
     if was_listed and page.seen.goes_on and _is_same(record, known):
-        # An earlier harvest received it: the repository may list it only once.
+        # An earlier harvest has counted it. This one counts it, too, as the list may not name it again.
         if page.site_run.resumed:
             return
         was_listed = False
@@ -324,7 +324,7 @@ def _decide_deletion(case: _Case, page: PageContext, plan: PagePlan) -> None:
         plan.deleted_again += [known] if known.entry.needs_refetch else []
         return
     if (known is None and is_elsewhere) or (case.last_revision is None and not case.is_pending):
-        # The document never came from this site: the deletion is no event for people.
+        # The target never got the document from this site: the deletion is no event for people.
         plan.settled.append((Outcome(document, OutcomeKind.DELETED, None), entry))
         return
     if deletes and (case.holding is not None or case.is_pending):

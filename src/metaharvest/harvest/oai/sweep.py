@@ -4,7 +4,7 @@ begin_sweep()                  describe the source repository; go on with its sw
 harvest_sweep()
     for each page:
         plan it                plan.py: records are new, changed, deleted, or the same
-        bring its records in   documents.py, as the documents of lists
+        bring its records in   harvest/documents.py, as the documents of lists
         keep the progress      after the outcomes of the page, or in the same transaction
     at the end of the list     note the records that were left out, or are missing
     retry failed records

@@ -1,8 +1,8 @@
 """The progress of a sweep, the start of the next one, and the state kept of a source repository. Pure.
 
 A sweep is a queue of windows. A full sweep lists everything; a sweep of changes begins at the watermark. The watermark
-is the first responseDate of the last sweep that ended, with or without holes. `ledger/sweeps.py` keeps a `State`: five
-fields of the sweep in columns, the others as JSON.
+is the first_moment() of the last sweep that ended, with or without holes, and is not repeated. `ledger/sweeps.py` keeps
+a `State`: five fields of the sweep in columns, the others as JSON.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Sweep:
         return bool(self.received) and not self.token
 
     def has_expired(self, now: str) -> bool:
-        """True if the token is older than the source repository's own expirationDate."""
+        """True if the expirationDate of the token has passed, by the source repository's clock."""
         expires, today = moment(self.expires), moment(now)
         return bool(self.token) and expires is not None and today is not None and expires < today
 

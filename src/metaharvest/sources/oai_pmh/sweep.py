@@ -2,14 +2,14 @@
 
     while there are windows to do:
         list the first one, answer by answer, by its tokens
-        request an answer that failed again, if that may help
+        request a failed answer once more, if that may help
         divide the window in two if the answer fails again, or its token is refused
         fetch records individually if the window has few, or is the smallest
         keep the window as a hole if its identifiers cannot be listed, and go on with the next one
 
-An answer becomes a Page; a long one becomes several. The last page of each answer has a checkpoint, from which another
-harvest goes on. So has each page of records that are fetched individually. A list that ends too early never counts as
-whole: it breaks off, and the finding says after how many records of how many.
+An answer becomes a Page; a long one becomes several. The last page of each answer has a checkpoint, unless the answer
+failed: another harvest goes on from there. So has each page of records that are fetched individually. A list that ends
+too early never counts as whole: it breaks off, and the finding says after how many records of how many.
 """
 
 from __future__ import annotations
@@ -502,7 +502,7 @@ class Sweeper:
         return self._incomplete(stopped or why)
 
     def _react_to_errors(self, answer: Response, counts: Counts, *, token_was_old: bool) -> None:
-        """End the list after errors of the protocol, or change the request of the window, which is then sent again.
+        """End the window if nothing matches. After other errors, change its request, which is then sent again.
 
         `token_was_old`: the token is from an earlier harvest, and may have expired. Raises PageFailed, ListIncomplete.
         """
@@ -528,7 +528,7 @@ class Sweeper:
             raise self._incomplete(why)
 
     def _may_try_all(self, window: Window) -> bool:
-        """True if this is the window of a list of changes, perhaps before windows that failed in earlier harvests."""
+        """True if the window is the whole list of changes. Holes of earlier harvests may follow it."""
         is_part = window.one_by_one or (self.sweep.divided and (window.until or self.sweep.first))
         return bool(window.begin and not self._options.begin and not is_part)
 
@@ -707,7 +707,7 @@ def _stamps_and_number(tree: etree._Element, _answer: Response) -> tuple[list[st
 
 
 def _of_holes(holes: Sequence[Window], why: Finding | None) -> Finding:
-    """The finding about windows whose records cannot be fetched. `why`: the error of the last one."""
+    """The finding about windows whose identifiers cannot be listed. `why`: the error of the last one."""
     named = "; ".join(f"from {each.begin or 'the first record'} until {each.until or 'today'}" for each in holes[:5])
     more = f" and {len(holes) - 5:,} more" if len(holes) > 5 else ""
     message = f"The records with these datestamps cannot be fetched: {named}{more}. All others were requested."

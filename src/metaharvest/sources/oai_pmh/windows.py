@@ -1,4 +1,4 @@
-"""Windows: ranges of datestamps, the unit of progress of a harvest. Pure."""
+"""Windows: ranges of datestamps, the unit of progress of a sweep. Pure."""
 
 from __future__ import annotations
 
