@@ -206,12 +206,12 @@ def _command(name: str) -> click.Command:
     module = importlib.import_module(f"metaharvest.cli.{_MODULES.get(name, name)}")
     command = getattr(module, f"{name}_command", None) or module.command
     assert isinstance(command, click.Command)
-    _complete(command, name)
+    _prepare(command, name)
     return command
 
 
-def _complete(command: click.Command, words: str) -> None:
-    """Complete the command with these words, and all its own commands.
+def _prepare(command: click.Command, words: str) -> None:
+    """Prepare the command with these words, and its own commands.
 
     Each gets the Invocation as its first argument, raises UsageError for RequestError, and has an example in its help.
     """
@@ -222,7 +222,7 @@ def _complete(command: click.Command, words: str) -> None:
         command.callback = alone(call) if isinstance(command, click.Group) else click.pass_obj(call)
     if isinstance(command, click.Group):
         for name, each in command.commands.items():
-            _complete(each, f"{words} {name}")
+            _prepare(each, f"{words} {name}")
 
 
 @click.group(

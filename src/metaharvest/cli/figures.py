@@ -75,7 +75,8 @@ def figures_command(invocation: Invocation, period: _Period, per: str | None, fo
       metaharvest figures --per month
       metaharvest figures --per site --csv
     """
-    tables, (first, last) = services.tables, period.days(invocation.harvester)
+    tables = services.tables
+    first, last = period.days(invocation.harvester)
     found = invocation.harvester.read(queries.figures.figures, first, last, queries.figures.Per(per) if per else None)
     if print_for_program(form, found, lambda: tables.records_csv(tables.names_of(queries.figures.Figures), found)):
         return

@@ -167,9 +167,14 @@ def _print_live(run: queries.live.LiveRun) -> None:
         print_line(f"Sites: {len(run.sites) - ended - waiting} under way, {waiting} waiting, {ended} ended.")
     rows = [
         [
-            *(site.site, "stops" if site.stops else site.phase, site.listed, site.done, site.errors or ""),
+            site.site,
+            "stops" if site.stops else site.phase,
+            site.listed,
+            site.done,
+            site.errors or "",
             rate(site.documents_per_second) if site.documents_per_second else "",
-            *(took(site.seconds), took(site.seconds_left)),
+            took(site.seconds),
+            took(site.seconds_left),
         ]
         for site in run.sites
         if site.phase not in (LivePhase.ENDED, LivePhase.WAITING)

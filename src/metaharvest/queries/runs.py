@@ -107,11 +107,14 @@ class RunTotals:
 
 
 _ADDED = (
-    *(("listed",), ("inserted",), ("updated",), ("unchanged",)),
+    ("listed",),
+    ("inserted",),
+    ("updated",),
+    ("unchanged",),
     tuple(kind.column for kind in ATTENTION_OUTCOMES),
     tuple(kind.column for kind in ERROR_OUTCOMES),
 )
-"""The columns of site runs that each of the numbers from `listed` on adds up."""
+"""The columns of site runs that make each number of RunTotals, from `listed` on: a number is their sum."""
 
 
 @frozen(kw_only=True)
